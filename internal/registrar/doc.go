@@ -1,0 +1,2 @@
+// Package registrar keeps the seats.
+package registrar
