@@ -22,7 +22,7 @@ type Enrollment struct {
 	ID uuid.UUID `json:"id,omitempty"`
 	// LectureID holds the value of the "lecture_id" field.
 	LectureID int `json:"lecture_id,omitempty"`
-	// Compared byte for byte; validated at the edge.
+	// Compared byte for byte (COLLATE "C" in the migration, BINARY on SQLite); validated at the edge.
 	UserKey string `json:"user_key,omitempty"`
 	// Number holds the value of the "number" field.
 	Number int `json:"number,omitempty"`

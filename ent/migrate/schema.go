@@ -96,6 +96,10 @@ func init() {
 	EnrollmentsTable.Annotation = &entsql.Annotation{
 		Table: "enrollments",
 	}
+	EnrollmentsTable.Annotation.Checks = map[string]string{
+		"ck_enrollment_number":   "number > 0",
+		"ck_enrollment_user_key": "octet_length(user_key) BETWEEN 1 AND 128",
+	}
 	LecturesTable.Annotation = &entsql.Annotation{
 		Table: "lectures",
 	}

@@ -16,9 +16,15 @@ import (
 // Enrollment is one person's seat at one lecture, or the history of one.
 type Enrollment struct{ ent.Schema }
 
-// Annotations of the Enrollment.
+// Annotations of the Enrollment: the bounds that hold whatever a process does.
 func (Enrollment) Annotations() []schema.Annotation {
-	return []schema.Annotation{entsql.Annotation{Table: "enrollments"}}
+	return []schema.Annotation{
+		entsql.Annotation{Table: "enrollments"},
+		entsql.Checks(map[string]string{
+			"ck_enrollment_user_key": "octet_length(user_key) BETWEEN 1 AND 128",
+			"ck_enrollment_number":   "number > 0",
+		}),
+	}
 }
 
 // Fields of the Enrollment.
@@ -28,7 +34,7 @@ func (Enrollment) Fields() []ent.Field {
 			Comment("UUIDv7, so that a person's receipts sort by time."),
 		field.Int("lecture_id").Immutable(),
 		field.String("user_key").Immutable().SchemaType(map[string]string{dialect.Postgres: "text"}).
-			Comment("Compared byte for byte; validated at the edge."),
+			Comment("Compared byte for byte (COLLATE \"C\" in the migration, BINARY on SQLite); validated at the edge."),
 		field.Int("number").Immutable(),
 		field.Time("created_at").Default(time.Now).Immutable(),
 		field.Time("cancelled_at").Optional().Nillable(),
