@@ -375,12 +375,6 @@ func (_c *LectureCreate) check() error {
 	if _, ok := _c.mutation.OverbookPercent(); !ok {
 		return &ValidationError{Name: "overbook_percent", err: errors.New(`ent: missing required field "Lecture.overbook_percent"`)}
 	}
-	if _, ok := _c.mutation.CreatedAt(); !ok {
-		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Lecture.created_at"`)}
-	}
-	if _, ok := _c.mutation.UpdatedAt(); !ok {
-		return &ValidationError{Name: "updated_at", err: errors.New(`ent: missing required field "Lecture.updated_at"`)}
-	}
 	return nil
 }
 

@@ -75,8 +75,8 @@ var (
 		{Name: "ticket_ttl_seconds", Type: field.TypeInt, Default: "120"},
 		{Name: "overbook_percent", Type: field.TypeInt, Default: "100"},
 		{Name: "message", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
-		{Name: "created_at", Type: field.TypeTime},
-		{Name: "updated_at", Type: field.TypeTime},
+		{Name: "created_at", Type: field.TypeTime, Default: schema.Expr("CURRENT_TIMESTAMP")},
+		{Name: "updated_at", Type: field.TypeTime, Default: schema.Expr("CURRENT_TIMESTAMP")},
 	}
 	// LecturesTable holds the schema information for the "lectures" table.
 	LecturesTable = &schema.Table{

@@ -54,8 +54,8 @@ func (Lecture) Fields() []ent.Field {
 		field.Int("ticket_ttl_seconds").Default(120).Annotations(entsql.Default("120")),
 		field.Int("overbook_percent").Default(100).Annotations(entsql.Default("100")),
 		field.String("message").Optional().Nillable().SchemaType(map[string]string{dialect.Postgres: "text"}),
-		field.Time("created_at").Default(time.Now).Immutable(),
-		field.Time("updated_at").Default(time.Now).UpdateDefault(time.Now),
+		field.Time("created_at").Default(time.Now).Immutable().Annotations(entsql.DefaultExpr("CURRENT_TIMESTAMP")),
+		field.Time("updated_at").Default(time.Now).UpdateDefault(time.Now).Annotations(entsql.DefaultExpr("CURRENT_TIMESTAMP")),
 	}
 }
 
