@@ -1,0 +1,87 @@
+# `make` alone lists what there is.
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS   += --no-print-directory
+
+LINT_VERSION := $(shell cat .golangci-lint-version)
+LINT         := bin/golangci-lint-$(LINT_VERSION)
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w
+
+FUZZTIME ?= 10s
+BENCH    ?= .
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Run Seatline on its embedded stores
+	go run .
+
+.PHONY: build
+build: ## Build bin/seatline
+	CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o bin/seatline .
+
+.PHONY: test
+test: setup lint verify ## Run everything: set-up, lint, generated code, all tests with the race detector
+	go test -race ./...
+
+.PHONY: setup
+setup: ## Install what the tests need, where it is missing
+	@scripts/setup
+
+.PHONY: lint
+lint: $(LINT) ## Check style, formatting and imports
+	$(LINT) run ./...
+
+.PHONY: format
+format: $(LINT) ## Format the Go code
+	$(LINT) fmt
+
+# Built once a version, from source: the pin is all that needs to be trusted.
+$(LINT): .golangci-lint-version
+	@echo "building golangci-lint $(LINT_VERSION), which takes some minutes, once"
+	@GOFLAGS= GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mv bin/golangci-lint $@
+	@touch $@
+
+.PHONY: generate
+generate: ## Generate ent/ and graph/generated/ from their schemas
+	go generate ./ent
+	go tool gqlgen generate
+
+.PHONY: verify
+verify: ## Prove that the generated code is fresh
+	scripts/verify
+
+.PHONY: migration
+migration: ## Write the next migration: NAME=what_it_does DEV_DATABASE_URL=an empty database
+	go run ./migrations/internal/generate -name '$(NAME)'
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz test for FUZZTIME (10s)
+	@go list -f '{{.Dir}} {{.ImportPath}}' ./... | while read -r dir pkg; do \
+		{ grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$$dir"/*_test.go 2>/dev/null || true; } | while read -r _ name; do \
+			go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null; \
+		done; \
+	done
+
+# Benchmarks compare ways of doing a thing within one run and report ratios, so
+# packages run one after the other.
+.PHONY: bench
+bench: setup ## Run the benchmarks, which report ratios: BENCH=regexp
+	@go list -f '{{.Dir}} {{.ImportPath}}' ./... | while read -r dir pkg; do \
+		if grep -lqE '^func Benchmark' "$$dir"/*_test.go 2>/dev/null; then \
+			go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 20m "$$pkg" </dev/null; \
+		fi; \
+	done
+
+.PHONY: image
+image: ## Build the container image
+	docker build --tag seatline:$(VERSION) --tag seatline:latest .
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin artefacts
