@@ -2,6 +2,7 @@ package waitroom
 
 import (
 	"context"
+	"time"
 
 	"seatline/internal/lecture"
 )
@@ -21,6 +22,9 @@ type Seats interface {
 	// is, with the users of all active rows (protocol.md rule 8).
 	// lecture.ErrNotFound when there is no such lecture.
 	Begin(ctx context.Context, id int) (lecture.Facts, []string, error)
+	// MovedSince reports whether user enrolled at, or cancelled, the lecture
+	// at t or later.
+	MovedSince(ctx context.Context, id int, user string, t time.Time) (bool, error)
 	// Running lists the lectures that are not closed, or closed less than an
 	// hour ago.
 	Running(ctx context.Context) ([]int, error)

@@ -1,0 +1,48 @@
+-- Purpose: takes a reading of the lecture's row over, where it is newer than the line's or follows directly on it.
+-- KEYS[1] lecture    hash
+-- KEYS[2] tickets    user -> deadline ms
+-- ARGV[1] seen       seat_version the line had before the database was asked; -1 = not looked at
+-- ARGV[2] version    seat_version of the reading
+-- ARGV[3] epoch      0, or the epoch with which to begin a line that is not there
+-- ARGV[4...] field, value: remaining, opens_at, closes_at (ms, 0 = none), paused, rate, burst, ttl_ms, overbook, message
+-- Returns: UNKNOWN (no line, and no epoch to begin it with) | OK | OLD (the line knows more than this reading)
+local K = { lecture = KEYS[1], tickets = KEYS[2] }
+local seen, version, epoch = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local line = read_line(K)
+if not line and epoch == 0 then
+  return 'UNKNOWN'
+end
+local now = clock()
+
+local fields = {}
+for i = 4, #ARGV do
+  fields[#fields + 1] = ARGV[i]
+end
+local function take_over()
+  redis.call('HSET', K.lecture, 'version', digits(version), 'synced', digits(now), unpack(fields))
+end
+
+if not line then
+  take_over()
+  redis.call('HSET', K.lecture, 'epoch', digits(epoch), 'seq', '0', 'chg', '0',
+    'tokens', redis.call('HGET', K.lecture, 'burst') or '0', 'tokens_at', digits(now),
+    'beat', digits(now), 'steady', digits(now))
+  if epoch > 1 then
+    redis.call('HSET', K.lecture, 'lost', digits(now))
+  end
+  return 'OK'
+end
+
+if is_stale(line, now) and redis.call('ZCARD', K.tickets) > 0 then
+  redis.call('HSET', K.lecture, 'outage', digits(now + AFTER_OUTAGE))
+end
+if version <= line.version and line.version ~= seen then
+  -- The database answered, only with less than the line knows by now.
+  redis.call('HSET', K.lecture, 'synced', digits(now))
+  return 'OLD'
+end
+-- What was earned so far was earned under the old settings.
+keep_tokens(K, earn(line, now), now)
+take_over()
+return 'OK'
