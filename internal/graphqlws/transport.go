@@ -1,0 +1,173 @@
+package graphqlws
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/gorilla/websocket"
+)
+
+const (
+	// Most messages of clients and servers fit; larger ones cost a copy, not a buffer that stays.
+	readBufferSize  = 512
+	writeBufferSize = 4 << 10
+
+	// pooledBufferSize is the largest buffer that is kept for the next message.
+	pooledBufferSize = 64 << 10
+
+	// retryAfter is what a refused upgrade is told to wait, in seconds.
+	retryAfter = "5"
+)
+
+// Transport is the WebSocket transport. Create it with New.
+type Transport struct {
+	options  Options
+	upgrader websocket.Upgrader
+	buffers  sync.Pool // of *[]byte: messages being read or encoded
+	census   *census
+
+	mu       sync.Mutex
+	conns    map[*conn]struct{}
+	draining bool
+
+	operations atomic.Int64
+	slow, dead atomic.Uint64
+}
+
+var _ graphql.Transport = (*Transport)(nil)
+
+// New returns a Transport for handler.Server.AddTransport.
+func New(o Options) *Transport {
+	o = o.withDefaults()
+	return &Transport{
+		options: o,
+		upgrader: websocket.Upgrader{
+			CheckOrigin:      o.CheckOrigin,
+			HandshakeTimeout: o.WriteTimeout,
+			ReadBufferSize:   readBufferSize,
+			WriteBufferSize:  writeBufferSize,
+			WriteBufferPool:  &sync.Pool{},
+			Subprotocols:     []string{transportWS.name, legacyWS.name},
+		},
+		buffers: sync.Pool{New: func() any { return new([]byte) }},
+		census:  newCensus(o),
+		conns:   map[*conn]struct{}{},
+	}
+}
+
+// Supports reports whether r asks for a WebSocket.
+func (t *Transport) Supports(r *http.Request) bool {
+	return websocket.IsWebSocketUpgrade(r)
+}
+
+// Do upgrades the request and returns: the socket lives on in a goroutine of
+// its own, so that net/http can let go of the request's buffers.
+func (t *Transport) Do(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor) {
+	var address string
+	if t.options.Address != nil {
+		address = t.options.Address(r)
+	}
+	if status := t.census.enter(address); status != 0 {
+		w.Header().Set("Retry-After", retryAfter)
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	ws, err := t.upgrader.Upgrade(w, r, nil)
+	if err != nil { // The upgrader has answered.
+		t.census.leave(address, "")
+		return
+	}
+	c := newConn(t, ws, r, exec, address)
+	draining := t.add(c)
+	go c.serve()
+	if draining {
+		c.drain()
+	}
+}
+
+// Drain refuses upgrades from now on and sends every socket away with 1012, at
+// once where only subscriptions run, else when the last query or mutation in
+// flight has been answered, but not later than DrainTimeout. It does not block.
+func (t *Transport) Drain() {
+	t.census.close()
+	t.mu.Lock()
+	if t.draining {
+		t.mu.Unlock()
+		return
+	}
+	t.draining = true
+	t.mu.Unlock()
+
+	t.each((*conn).drain)
+	time.AfterFunc(t.options.DrainTimeout, func() { t.each((*conn).restart) })
+}
+
+// Wait returns nil when, after Drain, the last socket is gone, or ctx's error
+// when that comes first.
+func (t *Transport) Wait(ctx context.Context) error {
+	select {
+	case <-t.census.empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Stats are a Transport's counters: the first two go up and down, the others
+// only up.
+type Stats struct {
+	Sockets    int    // admitted and not yet gone
+	Operations int    // in flight
+	Opened     uint64 // sockets admitted
+	Refused    uint64 // sockets over a limit, or while draining
+	Slow       uint64 // sockets lost because the peer did not read
+	Dead       uint64 // sockets lost because the peer did not answer
+}
+
+// Stats returns the counters.
+func (t *Transport) Stats() Stats {
+	s := Stats{Operations: int(t.operations.Load()), Slow: t.slow.Load(), Dead: t.dead.Load()}
+	t.census.mu.Lock()
+	defer t.census.mu.Unlock()
+	s.Sockets, s.Opened, s.Refused = t.census.sockets, t.census.opened, t.census.refused
+	return s
+}
+
+func (t *Transport) add(c *conn) (draining bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conns[c] = struct{}{}
+	return t.draining
+}
+
+func (t *Transport) remove(c *conn) {
+	t.mu.Lock()
+	delete(t.conns, c)
+	t.mu.Unlock()
+	t.census.leave(c.address, c.person)
+}
+
+// each calls f for every socket, each in its own goroutine: a stalled peer must
+// not keep the others from hearing of the restart.
+func (t *Transport) each(f func(*conn)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := range t.conns {
+		go f(c)
+	}
+}
+
+func (t *Transport) buffer() *[]byte {
+	return t.buffers.Get().(*[]byte)
+}
+
+func (t *Transport) recycle(b *[]byte) {
+	if cap(*b) <= pooledBufferSize {
+		*b = (*b)[:0]
+		t.buffers.Put(b)
+	}
+}
