@@ -22,12 +22,17 @@ func (r reply) text(i int) string {
 	return ""
 }
 
+// int64 reads a whole number; a score may come with an exponent, as 1e+09.
 func (r reply) int64(i int) int64 {
-	n, err := strconv.ParseInt(r.text(i), 10, 64)
+	text := r.text(i)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return 0
 	}
-	return n
+	return int64(f)
 }
 
 func (r reply) int(i int) int { return int(r.int64(i)) }

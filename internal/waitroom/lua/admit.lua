@@ -37,7 +37,7 @@ redis.call('HSET', K.lecture, 'beat', digits(now), 'steady', digits(line.steady)
 local tokens = earn(line, now)
 
 local function absence(user)
-  local seen = tonumber(redis.call('ZSCORE', K.seen, user) or '0')
+  local seen = number(redis.call('ZSCORE', K.seen, user) or '0')
   return now - math.max(seen, line.steady)
 end
 
@@ -109,13 +109,13 @@ local function scan(want)
     local size = math.min(SCAN - from, want - #next_ones + 20)
     local heads = redis.call('ZRANGE', K.queue, from, from + size - 1, 'WITHSCORES')
     for i = 1, #heads, 2 do
-      local person = { user = heads[i], seq = digits(tonumber(heads[i + 1])) }
-      if may_park and absence(person.user) > grace then
-        absent[#absent + 1] = person
-      elseif #next_ones < want then
-        next_ones[#next_ones + 1] = person
-      else
+      local person = { user = heads[i], seq = digits(number(heads[i + 1])) }
+      if #next_ones == want then
         return next_ones, absent
+      elseif may_park and absence(person.user) > grace then
+        absent[#absent + 1] = person
+      else
+        next_ones[#next_ones + 1] = person
       end
     end
     if #heads < 2 * size then

@@ -33,7 +33,7 @@ end
 local deadline = redis.call('ZSCORE', K.tickets, user)
 if not deadline then
   local ran_out = redis.call('ZSCORE', K.expired, user)
-  if ran_out and tonumber(ran_out) % 1 == 0 then
+  if ran_out and number(ran_out) % 1 == 0 then
     return { 'EXPIRED' }
   end
   return { is_closed(line, now) and 'CLOSED' or 'NONE' }
@@ -41,7 +41,7 @@ end
 if is_closed(line, now) then
   return { 'CLOSED' }
 end
-if tonumber(deadline) <= now then
+if number(deadline) <= now then
   if is_frozen(line, now) then
     return { 'STALE' }
   end

@@ -40,7 +40,7 @@ if redis.call('ZSCORE', K.claims, user) then
 end
 local deadline = redis.call('ZSCORE', K.tickets, user)
 if deadline then
-  if tonumber(deadline) > now or is_frozen(line, now) then
+  if number(deadline) > now or is_frozen(line, now) then
     return { 'ADMITTED', hold.seq, hold.deadline }
   end
   lapse(K, user, now)
@@ -49,13 +49,13 @@ end
 local parked = redis.call('ZSCORE', K.parked, user)
 if parked then
   redis.call('ZREM', K.parked, user)
-  redis.call('ZADD', K.queue, digits(tonumber(parked)), user)
+  redis.call('ZADD', K.queue, digits(number(parked)), user)
   note(K, user)
-  return waiting(tonumber(parked))
+  return waiting(number(parked))
 end
 local place = redis.call('ZSCORE', K.queue, user)
 if place then
-  return waiting(tonumber(place))
+  return waiting(number(place))
 end
 if redis.call('ZSCORE', K.enrolled, user) then
   return { 'ENROLLED' }

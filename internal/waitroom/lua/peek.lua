@@ -31,7 +31,7 @@ if cursor >= 0 and cursor < line.chg then
     users[#users + 1] = feed[i]
   end
   if #users == FEED_CHUNK then
-    last = tonumber(feed[#feed])
+    last = number(feed[#feed])
   end
 end
 

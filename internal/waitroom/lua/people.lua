@@ -37,26 +37,26 @@ local function standing(user)
   end
   local deadline = redis.call('ZSCORE', K.tickets, user)
   if deadline then
-    if last_moment(tonumber(deadline)) > now or is_frozen(line, now) then
+    if last_moment(number(deadline)) > now or is_frozen(line, now) then
       return admitted(user)
     end
     return { 'T', '0', '0', '0' }
   end
   local seq = redis.call('ZSCORE', K.queue, user)
   if seq then
-    return { 'W', digits(tonumber(seq)), '0', digits(redis.call('ZRANK', K.queue, user)) }
+    return { 'W', digits(number(seq)), '0', digits(redis.call('ZRANK', K.queue, user)) }
   end
   seq = redis.call('ZSCORE', K.parked, user)
   if seq then
-    local ahead = redis.call('ZCOUNT', K.queue, '-inf', '(' .. digits(tonumber(seq)))
-    return { 'K', digits(tonumber(seq)), '0', digits(ahead) }
+    local ahead = redis.call('ZCOUNT', K.queue, '-inf', '(' .. digits(number(seq)))
+    return { 'K', digits(number(seq)), '0', digits(ahead) }
   end
   if redis.call('ZSCORE', K.enrolled, user) then
     return { 'R', '0', '0', '0' }
   end
   local ran_out = redis.call('ZSCORE', K.expired, user)
   if ran_out then
-    return { tonumber(ran_out) % 1 == 0 and 'T' or 'P', '0', '0', '0' }
+    return { number(ran_out) % 1 == 0 and 'T' or 'P', '0', '0', '0' }
   end
   return { 'N', '0', '0', '0' }
 end

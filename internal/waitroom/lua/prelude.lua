@@ -27,6 +27,15 @@ local function digits(n)
   return string.format('%.0f', n)
 end
 
+-- The number that a score's text stands for. miniredis shortens round ones to 1e+9, which its Lua does not read.
+local function number(text)
+  local mantissa, exponent = string.match(text, '^(.-)e%+(%d+)$')
+  if mantissa then
+    return tonumber(mantissa) * 10 ^ tonumber(exponent)
+  end
+  return tonumber(text)
+end
+
 -- The lecture's hash as numbers, or nil where the line does not know the lecture.
 local function read_line(K)
   local values = redis.call('HMGET', K.lecture, unpack(FIELDS))
@@ -86,7 +95,7 @@ local function note(K, user)
   redis.call('ZADD', K.changed, digits(n), user)
   if redis.call('ZCARD', K.changed) > FEED then
     local last = redis.call('ZRANGE', K.changed, FEED_TRIM - 1, FEED_TRIM - 1, 'WITHSCORES')
-    redis.call('HSET', K.lecture, 'trimmed', last[2])
+    redis.call('HSET', K.lecture, 'trimmed', digits(number(last[2])))
     redis.call('ZREMRANGEBYRANK', K.changed, 0, FEED_TRIM - 1)
   end
 end

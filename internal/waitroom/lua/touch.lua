@@ -15,7 +15,7 @@ for i = 1, #ARGV do
   local parked = redis.call('ZSCORE', K.parked, user)
   if parked then
     redis.call('ZREM', K.parked, user)
-    redis.call('ZADD', K.queue, digits(tonumber(parked)), user)
+    redis.call('ZADD', K.queue, digits(number(parked)), user)
     note(K, user)
     back = back + 1
   end

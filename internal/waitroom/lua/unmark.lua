@@ -9,7 +9,7 @@ local K = { lecture = KEYS[1], enrolled = KEYS[2], changed = KEYS[3] }
 local user, version = ARGV[1], tonumber(ARGV[2])
 
 local mark = redis.call('ZSCORE', K.enrolled, user)
-if not mark or tonumber(mark) > version then
+if not mark or number(mark) > version then
   return 0
 end
 redis.call('ZREM', K.enrolled, user)

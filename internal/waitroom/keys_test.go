@@ -1,0 +1,27 @@
+package waitroom
+
+import "testing"
+
+func TestKeys(t *testing.T) {
+	k := keysOf(7)
+	for _, tc := range []struct{ got, want string }{
+		{k.lecture, "lecture:{7}"},
+		{k.queue, "queue:lecture:{7}"},
+		{k.tickets, "tickets:lecture:{7}"},
+		{k.claims, "claims:lecture:{7}"},
+		{k.holds, "holds:lecture:{7}"},
+		{k.parked, "parked:lecture:{7}"},
+		{k.seen, "seen:lecture:{7}"},
+		{k.expired, "expired:lecture:{7}"},
+		{k.enrolled, "enrolled:lecture:{7}"},
+		{k.changed, "changed:lecture:{7}"},
+		{k.mirror("kim-1.a_b~c"), "admitted:lecture:{7}:user:kim-1.a_b~c"},
+		{k.mirror("a:b{c} %"), "admitted:lecture:{7}:user:a%3Ab%7Bc%7D%20%25"},
+		{k.mirror("서울"), "admitted:lecture:{7}:user:%EC%84%9C%EC%9A%B8"},
+		{activeKey, "lectures:active"},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("got %q, want %q", tc.got, tc.want)
+		}
+	}
+}
