@@ -1,0 +1,156 @@
+package graph
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+)
+
+// eventStream is the distinct-connections mode of GraphQL over SSE: a POST that
+// accepts text/event-stream gets its results as events of one reply.
+type eventStream struct {
+	bodyBytes int64
+	keepAlive time.Duration // proxies cut what is silent
+	writeTime time.Duration // whoever stops reading is gone after this
+	streams   *streams
+}
+
+func (t eventStream) Supports(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.Contains(r.Header.Get("Accept"), typeEvents)
+}
+
+func (t eventStream) Do(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor) {
+	reply := replyTo(w, r)
+	params, refused := readParams(w, r, t.bodyBytes)
+	if refused != nil {
+		reply.refuse(refused)
+		return
+	}
+	params.Headers = r.Header
+	ctx, done, ok := t.streams.open(r.Context())
+	if !ok {
+		reply.refuse(&requestError{http.StatusServiceUnavailable, "the server is stopping"})
+		return
+	}
+	defer done()
+
+	op, errs := exec.CreateOperationContext(ctx, params)
+	ctx = graphql.WithOperationContext(ctx, op)
+	w.Header().Set("Content-Type", typeEvents)
+	w.Header().Set("X-Accel-Buffering", "no") // or a proxy holds events back
+	out := &events{control: http.NewResponseController(w), w: w, within: t.writeTime, failed: done}
+	out.write(":\n\n")
+	stop := out.keepAlive(ctx, t.keepAlive)
+	defer stop()
+
+	if len(errs) > 0 {
+		out.next(withoutData(exec.DispatchError(ctx, nameNeeded(op, errs))))
+	} else {
+		respond, ctx := exec.DispatchOperation(ctx, op)
+		for response := respond(ctx); response != nil; response = respond(ctx) {
+			out.next(response)
+		}
+	}
+	if ctx.Err() == nil {
+		out.write("event: complete\ndata:\n\n")
+	}
+}
+
+// events writes events, one at a time, each within its time.
+type events struct {
+	mu      sync.Mutex
+	w       http.ResponseWriter
+	control *http.ResponseController
+	within  time.Duration
+	failed  func() // ends the stream
+}
+
+func (e *events) next(response any) {
+	b, err := json.Marshal(response)
+	if err != nil {
+		panic(err) // our own types; the server's recover answers
+	}
+	e.write("event: next\ndata: " + string(b) + "\n\n")
+}
+
+func (e *events) write(s string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_ = e.control.SetWriteDeadline(time.Now().Add(e.within))
+	_, err := e.w.Write([]byte(s))
+	if err == nil {
+		err = e.control.Flush()
+	}
+	if err != nil {
+		e.failed()
+	}
+}
+
+// keepAlive writes a comment now and then until stop is called or ctx is done.
+func (e *events) keepAlive(ctx context.Context, every time.Duration) (stop func()) {
+	quit, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				e.write(":\n\n")
+			case <-ctx.Done():
+				return
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-gone // nothing writes after the handler has returned
+	}
+}
+
+// streams are the event streams that are open. A server that stops ends them,
+// since they would not end by themselves.
+type streams struct {
+	mu       sync.Mutex
+	draining bool
+	last     int
+	cancel   map[int]context.CancelFunc
+}
+
+func newStreams() *streams { return &streams{cancel: map[int]context.CancelFunc{}} }
+
+// open gives a stream its context and the function that ends it.
+func (s *streams) open(ctx context.Context) (context.Context, func(), bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s.last++
+	id := s.last
+	s.cancel[id] = cancel
+	return ctx, func() {
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.cancel, id)
+	}, true
+}
+
+// drain ends all streams and lets no new one begin.
+func (s *streams) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining = true
+	for _, cancel := range s.cancel {
+		cancel()
+	}
+}
