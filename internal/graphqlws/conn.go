@@ -41,6 +41,7 @@ type conn struct {
 	ctx         context.Context // ends when closing begins
 	cancel      context.CancelFunc
 	initialised chan struct{} // closed when Init has returned
+	ended       chan struct{} // of one: an operation has ended since it was last read
 	goroutines  sync.WaitGroup
 	heard       atomic.Bool // the peer has said something since the last tick
 	farewell    atomic.Bool // a close frame is out: the peer is given time to read it
@@ -68,6 +69,7 @@ func newConn(t *Transport, ws *websocket.Conn, r *http.Request, exec graphql.Gra
 		headers:     r.Header,
 		address:     address,
 		initialised: make(chan struct{}),
+		ended:       make(chan struct{}, 1),
 	}
 	// The request's context ends when its handler returns; its values stay good.
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(r.Context()))

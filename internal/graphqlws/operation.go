@@ -27,6 +27,7 @@ type operation struct {
 // start begins the operation of a subscribe message and tells whether to go on
 // reading.
 func (c *conn) start(m message) bool {
+	c.awaitRoom()
 	c.mu.Lock()
 	switch {
 	case c.phase == closing || c.draining: // The client will ask again, elsewhere.
@@ -36,7 +37,7 @@ func (c *conn) start(m message) bool {
 		c.mu.Unlock()
 		c.close(alreadyExists(m.id))
 		return false
-	case c.full():
+	case len(c.ops) >= c.t.options.MaxSubscriptions || c.crowded():
 		c.mu.Unlock()
 		c.out.post(c.tooManyOperations(m.id))
 		return true
@@ -55,13 +56,36 @@ func (c *conn) start(m message) bool {
 	return true
 }
 
-// full tells whether the socket has no room for one more operation. An id is
-// free the moment the client completes it, and the goroutine behind it a little
-// later; the second condition stops those who subscribe and complete faster
-// than resolvers let go.
-func (c *conn) full() bool {
-	limit := c.t.options.MaxSubscriptions
-	return len(c.ops) >= limit || c.running >= 2*limit
+// crowded tells whether operations that lost their ids, but have not ended, are
+// as many as may run. An id is free the moment the client completes it, the
+// goroutine behind it a little later.
+func (c *conn) crowded() bool {
+	return c.running >= 2*c.t.options.MaxSubscriptions
+}
+
+// awaitRoom slows down a client that subscribes and completes faster than
+// resolvers let go, by not reading on until one has, or for patience.
+func (c *conn) awaitRoom() {
+	const patience = time.Second
+	deadline := time.Now().Add(patience)
+	for {
+		c.mu.Lock()
+		crowded := c.crowded()
+		c.mu.Unlock()
+		if !crowded {
+			return
+		}
+		timer := time.NewTimer(time.Until(deadline))
+		select {
+		case <-c.ended:
+			timer.Stop()
+		case <-c.ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+			return
+		}
+	}
 }
 
 func (c *conn) tooManyOperations(id string) []byte {
@@ -208,6 +232,10 @@ func (c *conn) settle(running, pending int) {
 	c.pending -= pending
 	drained := c.draining && c.pending == 0
 	c.mu.Unlock()
+	select {
+	case c.ended <- struct{}{}:
+	default: // There is word of another one, still unread.
+	}
 	if drained {
 		c.restart()
 	}

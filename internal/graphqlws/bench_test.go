@@ -1,0 +1,5 @@
+package graphqlws_test
+
+const childVariable = "GRAPHQLWS_CHILD"
+
+func serveChild() int { return 1 }
