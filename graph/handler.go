@@ -17,15 +17,13 @@ import (
 	"seatline/graph/generated"
 	"seatline/internal/auth"
 	"seatline/internal/graphqlws"
+	"seatline/internal/lecture"
 	"seatline/internal/registrar"
 )
 
 const (
 	cachedQueries  = 1000
 	maxCachedQuery = 8 << 10 // bytes; larger documents are parsed each time
-
-	keepAlive = 15 * time.Second
-	writeTime = 10 * time.Second
 )
 
 // Options configures a Handler.
@@ -55,7 +53,7 @@ func NewHandler(o Options) *Handler {
 		return allowed.middleware(o.Verifier.Middleware(next, refuseToken))
 	}
 	h.mux.Handle("/graphql", gate(h.server(o)))
-	h.mux.Handle("GET /lectures/{id}/enrollments.csv", gate(roster{o.Roster, o.Log}))
+	h.mux.Handle("GET /lectures/{id}/enrollments.csv", gate(roster{seats: o.Roster, writeTime: o.Limits.WriteTime, log: o.Log}))
 	return h
 }
 
@@ -78,8 +76,8 @@ func (h *Handler) Stats() graphqlws.Stats { return h.sockets.Stats() }
 func (h *Handler) server(o Options) *handler.Server {
 	s := handler.New(generated.NewExecutableSchema(generated.Config{Resolvers: o.Resolver}))
 	s.AddTransport(h.sockets)
-	s.AddTransport(eventStream{bodyBytes: o.Limits.BodyBytes, keepAlive: keepAlive, writeTime: writeTime, streams: h.streams})
-	s.AddTransport(httpTransport{bodyBytes: o.Limits.BodyBytes})
+	s.AddTransport(eventStream{limits: o.Limits, streams: h.streams})
+	s.AddTransport(httpTransport{limits: o.Limits})
 	s.SetErrorPresenter(presenter(o.Log))
 	s.SetRecoverFunc(recoverer(o.Log))
 	s.SetParserTokenLimit(o.Limits.ParserTokens)
@@ -122,6 +120,14 @@ func refuseToken(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	replyTo(w, r).write(http.StatusUnauthorized, requestResponse{Errors: gqlerror.List{refusal(codeUnauthenticated, "%s", text)}})
+}
+
+// RefuseStarting answers a request that came before the stores did.
+func RefuseStarting(w http.ResponseWriter, r *http.Request) {
+	p := problemOf(lecture.ErrUnavailable)
+	w.Header().Set("Retry-After", "1")
+	shown := &gqlerror.Error{Message: "the server is starting or stopping; ask again", Extensions: p.extensions(r.Context())}
+	replyTo(w, r).write(p.status, requestResponse{Errors: gqlerror.List{shown}})
 }
 
 // persistedQueries gives the errors of automatic persisted queries a code.

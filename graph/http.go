@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -23,17 +24,13 @@ const (
 	typeEvents   = "text/event-stream"
 
 	allowedMethods = "GET, POST, OPTIONS"
-
-	// bodyTime is how long a request body may take: whoever sends a byte a
-	// second is not served, and not waited for.
-	bodyTime = 10 * time.Second
 )
 
 // httpTransport is GraphQL over HTTP: queries by GET, queries and mutations by
 // POST with a JSON body. No other body is read, so a form on another site, which
 // can send text/plain and the form types without asking, cannot act here.
 type httpTransport struct {
-	bodyBytes int64
+	limits Limits
 }
 
 // Supports is the last transport's: whatever nobody else took gets its answer,
@@ -48,7 +45,7 @@ func (t httpTransport) Do(w http.ResponseWriter, r *http.Request, exec graphql.G
 	case http.MethodGet:
 		params, refused = paramsOfURL(r.URL)
 	case http.MethodPost:
-		params, refused = readParams(w, r, t.bodyBytes)
+		params, refused = readParams(w, r, t.limits)
 	default:
 		w.Header().Set("Allow", allowedMethods)
 		refused = &requestError{http.StatusMethodNotAllowed, "the method must be GET or POST"}
@@ -59,7 +56,8 @@ func (t httpTransport) Do(w http.ResponseWriter, r *http.Request, exec graphql.G
 	}
 
 	params.Headers = r.Header
-	ctx := r.Context()
+	ctx, cancel := context.WithTimeout(r.Context(), t.limits.RequestTime)
+	defer cancel()
 	op, errs := exec.CreateOperationContext(ctx, params)
 	if len(errs) > 0 {
 		ctx = graphql.WithOperationContext(ctx, op)
@@ -108,19 +106,20 @@ func (e *requestError) Error() string { return e.text }
 
 func badRequest(text string) *requestError { return &requestError{http.StatusBadRequest, text} }
 
-// readParams reads the parameters of a POST. What arrived is never echoed.
-func readParams(w http.ResponseWriter, r *http.Request, limit int64) (*graphql.RawParams, *requestError) {
+// readParams reads the parameters of a POST. What arrived is never echoed, and
+// whoever sends a byte a second is not waited for.
+func readParams(w http.ResponseWriter, r *http.Request, limits Limits) (*graphql.RawParams, *requestError) {
 	kind, attrs, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := strings.ToLower(attrs["charset"])
 	if err != nil || kind != typeJSON || charset != "" && charset != "utf-8" {
 		return nil, &requestError{http.StatusUnsupportedMediaType, "the body must be application/json in UTF-8"}
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // recorders in tests have no deadlines
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	_ = control.SetReadDeadline(time.Now().Add(limits.BodyTime)) // recorders in tests have no deadlines
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limits.BodyBytes))
 	if err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			return nil, &requestError{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(limit, 10) + " bytes"}
+			return nil, &requestError{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(limits.BodyBytes, 10) + " bytes"}
 		}
 		return nil, &requestError{http.StatusRequestTimeout, "the body did not arrive"}
 	}

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/errcode"
@@ -9,14 +10,19 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// Limits bound what one operation may ask. Each is checked before any field
-// runs.
+// Limits bound what one operation may ask, which is checked before any field
+// runs, and how long its request may take.
 type Limits struct {
 	BodyBytes      int64
 	ParserTokens   int
 	Depth          int
 	Complexity     int
 	MutationFields int
+
+	BodyTime    time.Duration // for the body to arrive
+	RequestTime time.Duration // for the whole of a query or mutation
+	WriteTime   time.Duration // for a client to take a piece of a stream
+	KeepAlive   time.Duration // between signs of life in a stream
 }
 
 const (

@@ -20,8 +20,9 @@ import (
 // cancelled enrolments, ?bom=true begins with a byte order mark, without which
 // some spreadsheets take UTF-8 for something else.
 type roster struct {
-	seats *registrar.Seats
-	log   *slog.Logger
+	seats     *registrar.Seats
+	writeTime time.Duration
+	log       *slog.Logger
 }
 
 func (h roster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +33,7 @@ func (h roster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	query := r.URL.Query()
-	out := &rosterWriter{w: w, id: id, bom: query.Get("bom") == "true", control: http.NewResponseController(w)}
+	out := &rosterWriter{w: w, id: id, bom: query.Get("bom") == "true", control: http.NewResponseController(w), within: h.writeTime}
 	err = h.seats.EachOfRoster(ctx, id, query.Get("includeCancelled") == "true", out.row)
 	switch {
 	case err != nil && !out.begun:
@@ -62,6 +63,7 @@ func (h roster) refuse(w http.ResponseWriter, r *http.Request, err error) {
 type rosterWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	within  time.Duration
 	csv     *csv.Writer
 	id      int
 	bom     bool
@@ -89,7 +91,7 @@ func (o *rosterWriter) begin() {
 
 func (o *rosterWriter) row(e *ent.Enrollment) error {
 	o.begin()
-	_ = o.control.SetWriteDeadline(time.Now().Add(writeTime))
+	_ = o.control.SetWriteDeadline(time.Now().Add(o.within))
 	cancelled := ""
 	if e.CancelledAt != nil {
 		cancelled = e.CancelledAt.UTC().Format(time.RFC3339)

@@ -13,11 +13,11 @@ import (
 
 // eventStream is the distinct-connections mode of GraphQL over SSE: a POST that
 // accepts text/event-stream gets its results as events of one reply.
+// Proxies cut what is silent, so it is never silent for long; whoever stops
+// reading is gone after the time to write.
 type eventStream struct {
-	bodyBytes int64
-	keepAlive time.Duration // proxies cut what is silent
-	writeTime time.Duration // whoever stops reading is gone after this
-	streams   *streams
+	limits  Limits
+	streams *streams
 }
 
 func (t eventStream) Supports(r *http.Request) bool {
@@ -26,7 +26,7 @@ func (t eventStream) Supports(r *http.Request) bool {
 
 func (t eventStream) Do(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor) {
 	reply := replyTo(w, r)
-	params, refused := readParams(w, r, t.bodyBytes)
+	params, refused := readParams(w, r, t.limits)
 	if refused != nil {
 		reply.refuse(refused)
 		return
@@ -43,9 +43,9 @@ func (t eventStream) Do(w http.ResponseWriter, r *http.Request, exec graphql.Gra
 	ctx = graphql.WithOperationContext(ctx, op)
 	w.Header().Set("Content-Type", typeEvents)
 	w.Header().Set("X-Accel-Buffering", "no") // or a proxy holds events back
-	out := &events{control: http.NewResponseController(w), w: w, within: t.writeTime, failed: done}
+	out := &events{control: http.NewResponseController(w), w: w, within: t.limits.WriteTime, failed: done}
 	out.write(":\n\n")
-	stop := out.keepAlive(ctx, t.keepAlive)
+	stop := out.keepAlive(ctx, t.limits.KeepAlive)
 	defer stop()
 
 	if len(errs) > 0 {

@@ -1,0 +1,196 @@
+// Seatline is a waiting line that knows the seats: first come, first served
+// enrolment for lectures, as a GraphQL service with live positions.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"seatline/graph"
+	"seatline/internal/auth"
+	"seatline/internal/config"
+	"seatline/internal/graphqlws"
+	"seatline/internal/registrar"
+	"seatline/internal/waitroom"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal kills
+	err := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	default:
+		fmt.Fprintln(os.Stderr, "seatline:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the whole program: until ctx ends, and then until all is finished that
+// had begun. What there is to open is written to stdout, the log to stderr.
+func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) error {
+	cfg, err := config.Load(args, lookup, stdout)
+	if err != nil {
+		return err
+	}
+	if cfg.Healthcheck {
+		return cfg.CheckHealth(ctx)
+	}
+	log := slog.New(cfg.Log(stderr))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Addr)
+	if err != nil {
+		return fmt.Errorf("ADDR: %w", err)
+	}
+	front := newFront()
+	p := &program{cfg: cfg, log: log, stdout: stdout, listener: listener, front: front, server: &http.Server{
+		Handler:           graph.WithRequestIDs(front),
+		ReadHeaderTimeout: cfg.ReadTimeout,
+		IdleTimeout:       cfg.IdleTimeout,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}}
+	return p.run(ctx)
+}
+
+// program is a server and what it serves. The front answers from the first
+// moment; behind it, the stores may take their time.
+type program struct {
+	cfg      config.Config
+	log      *slog.Logger
+	stdout   io.Writer
+	listener net.Listener
+	server   *http.Server
+	front    *front
+}
+
+// run serves until ctx ends or something fails. Whatever stops it stops all of
+// it, in order: who talks to people first, then the line and the registrar,
+// which those conversations need, then the stores.
+func (p *program) run(ctx context.Context) error {
+	// The long runners outlive the signal until requests are answered.
+	work, finish := context.WithCancel(context.WithoutCancel(ctx))
+	defer finish()
+	g, stopping := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := p.server.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error { return p.work(stopping, work) })
+	g.Go(func() error {
+		<-stopping.Done()
+		defer finish()
+		return p.stop()
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- g.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-after(stopping, p.cfg.ShutdownTimeout):
+		return errors.New("stopping took longer than SHUTDOWN_TIMEOUT")
+	}
+}
+
+// after is closed some time after ctx is done.
+func after(ctx context.Context, d time.Duration) <-chan struct{} {
+	over := make(chan struct{})
+	context.AfterFunc(ctx, func() { time.AfterFunc(d, func() { close(over) }) })
+	return over
+}
+
+// work opens the stores, puts what they are for behind the front, and keeps it
+// going until work ends.
+func (p *program) work(stopping, work context.Context) error {
+	stores, err := p.open(stopping)
+	if err != nil {
+		if stopping.Err() != nil {
+			return nil // told to stop before the stores answered
+		}
+		return err
+	}
+	defer stores.close()
+	placeKey, err := p.cfg.PlaceKey()
+	if err != nil {
+		return err
+	}
+	seats := registrar.Open(stores.ent, registrar.Options{Log: p.log})
+	room := waitroom.New(stores.redis, seats, waitroom.Options{
+		Tick: p.cfg.Tick, PresenceGrace: p.cfg.PresenceGrace, ParkedFor: p.cfg.ParkedFor, PlaceKey: placeKey, Log: p.log,
+	})
+	reg := registrar.New(seats, room)
+	guests, api, err := p.api(room, reg)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(work)
+	g.Go(func() error { return room.Run(ctx) })
+	g.Go(func() error { return reg.Run(ctx) })
+	if p.cfg.Embedded() {
+		if err := createDemo(stopping, reg); err != nil {
+			p.log.Warn("the demo lectures could not be created", "error", err)
+		}
+	}
+	p.front.open(api, room, seats)
+	p.greet(guests)
+	return g.Wait()
+}
+
+// api is GraphQL over the line and the seats, and who signs guests in.
+func (p *program) api(room *waitroom.Room, reg *registrar.Registrar) (*auth.Guests, *graph.Handler, error) {
+	c := p.cfg
+	tokens := auth.Options{Secret: []byte(c.JWTSecret), Issuer: c.JWTIssuer, Audience: c.JWTAudience, OperatorClaim: c.OperatorClaim}
+	verifier, err := auth.NewVerifier(tokens)
+	if err != nil {
+		return nil, nil, err
+	}
+	var guests *auth.Guests
+	if c.GuestSessions {
+		if guests, err = auth.NewGuests(tokens); err != nil {
+			return nil, nil, err
+		}
+	}
+	return guests, graph.NewHandler(graph.Options{
+		Resolver: graph.NewResolver(room, reg, guests),
+		Roster:   reg.Seats,
+		Verifier: verifier,
+		Origins:  c.AllowedOrigins,
+		Limits: graph.Limits{
+			BodyBytes: c.MaxBody, ParserTokens: c.ParserTokens, Depth: c.MaxDepth, Complexity: c.MaxComplexity, MutationFields: c.MaxMutations,
+			BodyTime: c.ReadTimeout, RequestTime: c.RequestTimeout, WriteTime: c.WriteTimeout, KeepAlive: c.Keepalive,
+		},
+		Sockets: graphqlws.Options{
+			InitTimeout: c.InitTimeout, WriteTimeout: c.WriteTimeout, PingInterval: c.Keepalive, DrainTimeout: c.ShutdownTimeout / 2,
+			MaxFrame: c.MaxFrame, MaxSubscriptions: c.MaxSubscriptions, MaxSockets: c.MaxSockets, MaxSocketsPerPerson: c.MaxSocketsPerPerson,
+		},
+		Introspection: c.Introspection,
+		Log:           p.log,
+	}), nil
+}
+
+// stop turns newcomers away, lets requests in flight finish, and sends sockets
+// and streams away; those that would not go in time are cut.
+func (p *program) stop() error {
+	p.log.Info("stopping")
+	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.ShutdownTimeout*7/10)
+	defer cancel()
+	sockets := p.front.shut(ctx)
+	if err := errors.Join(p.server.Shutdown(ctx), <-sockets); err != nil {
+		p.log.Warn("some requests were cut short", "error", err)
+		return p.server.Close()
+	}
+	return nil
+}
