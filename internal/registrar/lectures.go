@@ -196,16 +196,16 @@ func (c LectureChange) fits(row *ent.Lecture) error {
 }
 
 func (c LectureChange) apply(u *ent.LectureUpdateOne) *ent.LectureUpdateOne {
-	if c.Description.Set {
+	if c.Description.Set && c.Description.Value == nil {
 		u.ClearDescription()
 	}
-	if c.OpensAt.Set {
+	if c.OpensAt.Set && c.OpensAt.Value == nil {
 		u.ClearOpensAt()
 	}
-	if c.ClosesAt.Set {
+	if c.ClosesAt.Set && c.ClosesAt.Value == nil {
 		u.ClearClosesAt()
 	}
-	if c.Settings.Message.Set {
+	if c.Settings.Message.Set && c.Settings.Message.Value == nil {
 		u.ClearMessage()
 	}
 	return u.

@@ -30,16 +30,16 @@ if redis.call('ZSCORE', K.claims, user) then
   end
   return { 'BUSY', hold.untilms }
 end
+if is_closed(line, now) then
+  return { 'CLOSED' }
+end
 local deadline = redis.call('ZSCORE', K.tickets, user)
 if not deadline then
   local ran_out = redis.call('ZSCORE', K.expired, user)
   if ran_out and number(ran_out) % 1 == 0 then
     return { 'EXPIRED' }
   end
-  return { is_closed(line, now) and 'CLOSED' or 'NONE' }
-end
-if is_closed(line, now) then
-  return { 'CLOSED' }
+  return { 'NONE' }
 end
 if number(deadline) <= now then
   if is_frozen(line, now) then
