@@ -70,6 +70,16 @@ func TestPostgresGivesEachCallAnEmptyDatabase(t *testing.T) {
 	}
 }
 
+func TestPostgresUsesTheServerThatTheVariableNames(t *testing.T) {
+	s := StartPostgres(t)
+	t.Setenv("TEST_DATABASE_URL", s.URL)
+	url := Postgres(t)
+	if url == s.URL || !strings.Contains(url, s.Addr) {
+		t.Errorf("%s is not a database of its own at %s", url, s.Addr)
+	}
+	exec1(t, openPostgres(t, url), "CREATE TABLE seats (n int)")
+}
+
 func TestPostgresDropsTheDatabase(t *testing.T) {
 	var url string
 	t.Run("user", func(t *testing.T) {
