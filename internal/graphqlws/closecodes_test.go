@@ -59,6 +59,7 @@ func TestCloseCodes(t *testing.T) {
 		{"number", []string{ack, `7`}, 4400, "Invalid message received"},
 		{"two values", []string{ack, `{"type":"ping"}{"type":"ping"}`}, 4400, "Invalid message received"},
 		{"not UTF-8", []string{ack, "{\"type\":\"ping\",\"payload\":{\"a\":\"\xff\"}}"}, 4400, "Invalid message received"},
+		{"too deep", []string{ack, `{"type":"ping","payload":` + strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 100) + `}`}, 4400, "Invalid message received"},
 		{"null", []string{ack, `null`}, 4400, "Unexpected message type"},
 		{"unknown type", []string{ack, `{"type":"bogus"}`}, 4400, "Unexpected message type"},
 		{"no type", []string{ack, `{"id":"1"}`}, 4400, "Unexpected message type"},

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,22 +91,14 @@ func (c *conn) serve() {
 	c.listen()
 	c.expectInit()
 	for {
-		var data []byte
-		buf := c.t.buffer()
-		if data, err = c.read(*buf); err != nil {
+		var m message
+		var bad *closure
+		if m, bad, err = c.read(); err != nil {
 			return
 		}
-		start := graphql.Now()
-		m, bad := c.protocol.decode(data)
-		*buf = data
-		c.t.recycle(buf)
 		if bad != nil {
 			c.close(bad)
 			return
-		}
-		if m.params != nil {
-			m.params.Headers = c.headers
-			m.params.ReadTime = graphql.TraceTiming{Start: start, End: graphql.Now()}
 		}
 		if !c.handle(m) {
 			return
@@ -127,31 +120,45 @@ func (c *conn) listen() {
 	})
 }
 
-// read returns the next message, in b if it has room.
-func (c *conn) read(b []byte) ([]byte, error) {
+// read returns the next message, or how to close on what is none.
+func (c *conn) read() (message, *closure, error) {
 	typ, r, err := c.ws.NextReader()
 	if err != nil {
-		return nil, err
+		return message{}, nil, err
 	}
-	b = b[:0]
+	start := graphql.Now()
+	buf := c.t.buffer() // Not sooner: most of the time nothing comes.
+	defer c.t.recycle(buf)
+	if *buf, err = appendAll(*buf, r); err != nil {
+		return message{}, nil, err
+	}
+	c.heard.Store(true)
+	if typ != websocket.TextMessage {
+		return message{}, notAMessage, nil
+	}
+	m, bad := c.protocol.decode(*buf)
+	if m.params != nil {
+		m.params.Headers = c.headers
+		m.params.ReadTime = graphql.TraceTiming{Start: start, End: graphql.Now()}
+	}
+	return m, bad, nil
+}
+
+// appendAll is io.ReadAll that appends.
+func appendAll(b []byte, r io.Reader) ([]byte, error) {
 	for {
 		if len(b) == cap(b) {
-			b = append(b, make([]byte, max(len(b), readBufferSize))...)[:len(b)]
+			b = slices.Grow(b, max(len(b), readBufferSize))
 		}
 		n, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		if errors.Is(err, io.EOF) {
-			break
+			return b, nil
 		}
 		if err != nil {
-			return nil, err
+			return b, err
 		}
 	}
-	if typ != websocket.TextMessage {
-		b = b[:0] // Not JSON text, whatever its bytes.
-	}
-	c.heard.Store(true)
-	return b, nil
 }
 
 // handle acts on a message and tells whether to go on reading.
@@ -262,11 +269,13 @@ func (c *conn) lastWords(why *closure) []byte {
 	return payloadMessage("connection_error", payload)
 }
 
-// abort ends the socket without a word: the peer would not get it.
-func (c *conn) abort() {
-	c.shut()
+// abort ends the socket without a word: the peer would not get it. It returns
+// false when closing had begun before.
+func (c *conn) abort() bool {
+	first := c.shut()
 	c.out.close(nil)
 	c.reset()
+	return first
 }
 
 // reset frees what the kernel still holds for the peer.
@@ -280,10 +289,9 @@ func (c *conn) reset() {
 // writeFailed is the outbox's: the peer does not take what it is sent.
 func (c *conn) writeFailed(err error) {
 	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if c.abort() && errors.As(err, &timeout) && timeout.Timeout() {
 		c.t.slow.Add(1)
 	}
-	c.abort()
 }
 
 // end is the reader's last act. err is why it stopped, if reading failed.

@@ -30,8 +30,9 @@ func (c *conn) tick() {
 	}
 	if c.silent >= maxSilent {
 		c.mu.Unlock()
-		c.t.dead.Add(1)
-		c.abort()
+		if c.abort() {
+			c.t.dead.Add(1)
+		}
 		return
 	}
 	c.ticks++

@@ -15,7 +15,6 @@ type census struct {
 	sockets   int
 	byPerson  map[string]int
 	byAddress map[string]int
-	opened    uint64
 	refused   uint64
 }
 
@@ -41,7 +40,6 @@ func (s *census) enter(address string) (status int) {
 		return http.StatusTooManyRequests
 	}
 	s.sockets++
-	s.opened++
 	return 0
 }
 

@@ -2,9 +2,13 @@ package graphqlws_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 
 	"seatline/internal/graphqlws"
 )
@@ -215,9 +219,39 @@ func TestPingPayloads(t *testing.T) {
 	p.expect(`{"type":"pong"}`)
 	p.send(`{"type":"ping", "payload": {"a" : [1, "}"]} }`)
 	p.expect(`{"type":"pong","payload":{"a":[1,"}"]}}`)
+	deep := strings.Repeat(`{"a":`, 99) + `"]\"[{"` + strings.Repeat(`}`, 99)
+	p.send(`{"type":"ping","payload":` + deep + `}`)
+	p.expect(`{"type":"pong","payload":` + deep + `}`)
 	p.send(`{"type":"pong"}`)
 	p.init()
 }
+
+// Middleware may wrap the ResponseWriter, as long as it can be unwrapped.
+func TestUpgradeThroughMiddleware(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, graphqlws.Options{})
+	wrapped := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.http.Config.Handler.ServeHTTP(wrapper{w}, r)
+	}))
+	defer wrapped.Close()
+	c, resp, err := (&websocket.Dialer{Subprotocols: []string{transportWS}}).Dial("ws"+strings.TrimPrefix(wrapped.URL, "http"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	defer func() { _ = c.Close() }()
+	p := &peer{t, c}
+	p.init()
+	p.pingPong()
+}
+
+// wrapper hides everything but Unwrap.
+type wrapper struct{ w http.ResponseWriter }
+
+func (w wrapper) Header() http.Header         { return w.w.Header() }
+func (w wrapper) Write(b []byte) (int, error) { return w.w.Write(b) }
+func (w wrapper) WriteHeader(status int)      { w.w.WriteHeader(status) }
+func (w wrapper) Unwrap() http.ResponseWriter { return w.w }
 
 // net/http's timeouts end with the upgrade, and so does the request's context.
 func TestSocketOutlivesTheRequest(t *testing.T) {

@@ -8,8 +8,14 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 )
 
-// maxID bounds an operation's id, which the server keeps and repeats in every message.
-const maxID = 128
+const (
+	// maxID bounds an operation's id, which the server keeps and repeats in every message.
+	maxID = 128
+
+	// maxDepth bounds the nesting of a message. Decoding recurses, and what a
+	// deep one does to a goroutine's stack outlives it.
+	maxDepth = 100
+)
 
 // kind is what a message from the client means, whatever its name.
 type kind int
@@ -83,7 +89,7 @@ func (p *protocol) decode(data []byte) (message, *closure) {
 		ID      *string         `json:"id"`
 		Payload json.RawMessage `json:"payload"`
 	}
-	if !utf8.Valid(data) || json.Unmarshal(data, &envelope) != nil {
+	if !utf8.Valid(data) || tooDeep(data) || json.Unmarshal(data, &envelope) != nil {
 		return message{}, notAMessage
 	}
 	m := message{kind: p.incoming[envelope.Type]}
@@ -117,6 +123,27 @@ func (p *protocol) decode(data []byte) (message, *closure) {
 		return message{}, unknownType
 	}
 	return m, nil
+}
+
+// tooDeep tells whether what may be JSON is nested beyond maxDepth.
+func tooDeep(data []byte) bool {
+	depth, text := 0, false
+	for i := 0; i < len(data); i++ {
+		switch b := data[i]; {
+		case text && b == '\\':
+			i++
+		case b == '"':
+			text = !text
+		case text:
+		case b == '{' || b == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case b == '}' || b == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 // decodeParams returns nil unless payload is an object with a query in it.

@@ -1,7 +1,9 @@
 package graphqlws
 
 import (
+	"bufio"
 	"context"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -34,8 +36,8 @@ type Transport struct {
 	conns    map[*conn]struct{}
 	draining bool
 
-	operations atomic.Int64
-	slow, dead atomic.Uint64
+	operations         atomic.Int64
+	opened, slow, dead atomic.Uint64
 }
 
 var _ graphql.Transport = (*Transport)(nil)
@@ -76,7 +78,7 @@ func (t *Transport) Do(w http.ResponseWriter, r *http.Request, exec graphql.Grap
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
-	ws, err := t.upgrader.Upgrade(w, r, nil)
+	ws, err := t.upgrader.Upgrade(hijacker{w}, r, nil)
 	if err != nil { // The upgrader has answered.
 		t.census.leave(address, "")
 		return
@@ -87,6 +89,14 @@ func (t *Transport) Do(w http.ResponseWriter, r *http.Request, exec graphql.Grap
 	if draining {
 		c.drain()
 	}
+}
+
+// hijacker finds the connection behind the ResponseWriters of middleware, as
+// http.ResponseController does.
+type hijacker struct{ http.ResponseWriter }
+
+func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(h.ResponseWriter).Hijack()
 }
 
 // Drain refuses upgrades from now on and sends every socket away with 1012, at
@@ -122,7 +132,7 @@ func (t *Transport) Wait(ctx context.Context) error {
 type Stats struct {
 	Sockets    int    // admitted and not yet gone
 	Operations int    // in flight
-	Opened     uint64 // sockets admitted
+	Opened     uint64 // sockets upgraded
 	Refused    uint64 // sockets over a limit, or while draining
 	Slow       uint64 // sockets lost because the peer did not read
 	Dead       uint64 // sockets lost because the peer did not answer
@@ -130,14 +140,15 @@ type Stats struct {
 
 // Stats returns the counters.
 func (t *Transport) Stats() Stats {
-	s := Stats{Operations: int(t.operations.Load()), Slow: t.slow.Load(), Dead: t.dead.Load()}
+	s := Stats{Operations: int(t.operations.Load()), Opened: t.opened.Load(), Slow: t.slow.Load(), Dead: t.dead.Load()}
 	t.census.mu.Lock()
 	defer t.census.mu.Unlock()
-	s.Sockets, s.Opened, s.Refused = t.census.sockets, t.census.opened, t.census.refused
+	s.Sockets, s.Refused = t.census.sockets, t.census.refused
 	return s
 }
 
 func (t *Transport) add(c *conn) (draining bool) {
+	t.opened.Add(1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.conns[c] = struct{}{}
