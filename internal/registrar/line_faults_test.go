@@ -1,0 +1,236 @@
+package registrar_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"seatline/internal/lecture"
+	"seatline/internal/registrar"
+)
+
+// Another process has the person's claim: its end decides.
+func TestAClaimElsewhere(t *testing.T) {
+	onBoth(t, func(t *testing.T, b backend) {
+		d := newDesk(t, b, registrar.Options{})
+		id := d.lecture(3)
+
+		// It ends with a row.
+		other := newDeskAt(t, b, registrar.Options{}, newLine(t))
+		release := d.line.hold(id, "kim")
+		asked := make(chan struct{}, 100)
+		d.line.onClaim = func(string) error { asked <- struct{}{}; return nil }
+		got := make(chan result, 1)
+		go func() {
+			outcome, err := d.Enroll(context.Background(), id, "kim")
+			got <- result{"kim", outcome, err}
+		}()
+		<-asked
+		other.line.admit(id, "kim")
+		receipt := other.enroll(id, "kim", registrar.Enrolled)
+		release(lecture.In)
+		if r := <-got; r.err != nil || r.Status != registrar.AlreadyEnrolled || r.Receipt.ID != receipt.ID {
+			t.Errorf("after the other's row: %+v", r)
+		}
+
+		// It gives the ticket back.
+		release = d.line.hold(id, "lee")
+		go func() {
+			outcome, err := d.Enroll(context.Background(), id, "lee")
+			got <- result{"lee", outcome, err}
+		}()
+		<-asked
+		release(lecture.Back)
+		if r := <-got; r.err != nil || r.Status != registrar.Enrolled {
+			t.Errorf("after the other gave up: %+v", r)
+		}
+
+		// It does not end.
+		d.line.hold(id, "park")
+		start := time.Now()
+		d.unavailable(id, "park")
+		if took := time.Since(start); took > 30*time.Second {
+			t.Errorf("gave up after %v", took)
+		}
+		d.audit(id)
+	})
+}
+
+// A row is proof enough while a claim is in the way: a lost settlement does not
+// make its person wait for the reconciler.
+func TestASettlementLost(t *testing.T) {
+	onBoth(t, func(t *testing.T, b backend) {
+		d := newDesk(t, b, registrar.Options{})
+		id := d.lecture(1)
+		for name, fault := range map[string]func() error{
+			"refused":  func() error { return fmt.Errorf("lost: %w", lecture.ErrUnavailable) },
+			"panicked": func() error { panic("the line broke") },
+		} {
+			t.Run(name, func(t *testing.T) {
+				id = d.lecture(1)
+				d.line.onSettle = fault
+				d.line.admit(id, "kim", "lee")
+				receipt := d.enroll(id, "kim", registrar.Enrolled)
+				d.enroll(id, "lee", registrar.SoldOut)
+				if again := d.enroll(id, "kim", registrar.AlreadyEnrolled); again.ID != receipt.ID {
+					t.Errorf("receipts %v and %v", receipt, again)
+				}
+				d.audit(id)
+			})
+		}
+	})
+}
+
+func TestTheLineFails(t *testing.T) {
+	onBoth(t, func(t *testing.T, b backend) {
+		d := newDesk(t, b, registrar.Options{})
+		id := d.lecture(1)
+		d.line.admit(id, "kim")
+		for _, c := range []struct {
+			name        string
+			fault       func(string) error
+			unavailable bool
+		}{
+			{"unavailable", func(string) error { return fmt.Errorf("claim: %w", lecture.ErrUnavailable) }, true},
+			{"too slow", func(string) error { return context.DeadlineExceeded }, true},
+			{"broken", func(string) error { return errors.New("broken") }, false},
+			{"panics", func(string) error { panic("broken") }, false},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				d.line.onClaim = c.fault
+				_, err := d.Enroll(t.Context(), id, "kim")
+				if err == nil || errors.Is(err, lecture.ErrUnavailable) != c.unavailable {
+					t.Errorf("Enroll: %v", err)
+				}
+			})
+		}
+		d.line.onClaim = nil
+		d.enroll(id, "kim", registrar.Enrolled)
+	})
+}
+
+// A caller that leaves, and one that has waited long enough, change nothing for
+// the batch.
+func TestCallersLeave(t *testing.T) {
+	d := newDesk(t, postgres(t), registrar.Options{Patience: 50 * time.Millisecond})
+	id := d.lecture(2)
+	d.line.admit(id, "kim", "lee")
+	psql := lockRow(t, d.db, id)
+	d.unavailable(id, "kim")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.Enroll(ctx, id, "lee"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Enroll: %v", err)
+	}
+	if err := psql.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both are enrolled", func() bool {
+		l, err := d.Lecture(context.Background(), id)
+		return err == nil && l.EnrolledCount == 2 && d.line.inFlight() == 0
+	})
+	d.audit(id)
+	eventually(t, "the receipt is there", func() bool {
+		got, err := d.Enroll(context.Background(), id, "kim")
+		return err == nil && got.Status == registrar.AlreadyEnrolled
+	})
+}
+
+// The queue has an end, and a refusal costs no ticket. Other lectures have
+// queues of their own.
+func TestAFullQueue(t *testing.T) {
+	b := sqlite(t)
+	d := newDesk(t, b, registrar.Options{})
+	const room = 4000
+	full, other := d.lecture(1), d.lecture(1)
+	users := people(room + 1)
+	claiming := make(chan struct{}, room)
+	open := make(chan struct{})
+	d.line.onClaim = func(user string) error {
+		if user == "elsewhere" {
+			return nil
+		}
+		claiming <- struct{}{}
+		<-open
+		return fmt.Errorf("closed: %w", lecture.ErrUnavailable)
+	}
+	var callers sync.WaitGroup
+	for _, user := range users[:room] {
+		callers.Go(func() { d.unavailable(full, user) })
+	}
+	for range room {
+		<-claiming
+	}
+	d.line.admit(full, users[room])
+	d.unavailable(full, users[room])
+	if !d.line.ticket(full, users[room]) {
+		t.Error("the refusal cost a ticket")
+	}
+	d.line.admit(other, "elsewhere")
+	d.enroll(other, "elsewhere", registrar.Enrolled)
+	close(open)
+	callers.Wait()
+	d.line.onClaim = nil
+	d.enroll(full, users[room], registrar.Enrolled)
+}
+
+// Run's end takes nothing new and waits for what is in flight.
+func TestStop(t *testing.T) {
+	d := newDesk(t, postgres(t), registrar.Options{})
+	id := d.lecture(2)
+	d.line.admit(id, "kim", "lee")
+	psql := lockRow(t, d.db, id)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	var kim sync.WaitGroup
+	kim.Go(func() { d.enroll(id, "kim", registrar.Enrolled) })
+	eventually(t, "the batch waits for the lock", func() bool { return waitsForLock(t, d.db) })
+	stop()
+	eventually(t, "nothing new is taken", func() bool {
+		_, err := d.Enroll(context.Background(), id, "somebody")
+		return errors.Is(err, lecture.ErrUnavailable)
+	})
+	d.unavailable(id, "lee")
+	if !d.line.ticket(id, "lee") {
+		t.Error("a refusal at the stop cost a ticket")
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("Run ended with an enrolment in flight: %v", err)
+	default:
+	}
+	if err := psql.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	kim.Wait()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if rows := d.audit(id); len(rows) != 1 || d.line.inFlight() != 0 {
+		t.Errorf("%d rows, %d claims", len(rows), d.line.inFlight())
+	}
+}
+
+// What does not end in time is cut short, and Run ends all the same.
+func TestStopUnderALock(t *testing.T) {
+	d := newDesk(t, postgres(t, "lock_timeout=0", "statement_timeout=0"), registrar.Options{})
+	id := d.lecture(1)
+	d.line.admit(id, "kim")
+	lockRow(t, d.db, id)
+	ctx, stop := context.WithCancel(t.Context())
+	var kim sync.WaitGroup
+	kim.Go(func() { d.unavailable(id, "kim") })
+	eventually(t, "the batch waits for the lock", func() bool { return waitsForLock(t, d.db) })
+	stop()
+	if err := d.Run(ctx); err == nil {
+		t.Error("Run does not tell that it cut an enrolment short")
+	}
+	kim.Wait()
+	if !d.line.ticket(id, "kim") {
+		t.Error("the ticket did not come back")
+	}
+}
