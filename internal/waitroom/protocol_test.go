@@ -352,7 +352,8 @@ func TestManyWatchers(t *testing.T) {
 	const watching, admitted, most = 50_000, 100, 5
 	id := admitting.newLecture(t, 0, nil)
 	users := people(watching)
-	inParts(users, func(part []string) { admitting.join(t, id, part...) })
+	admitting.join(t, id, users[:admitted]...)
+	inParts(users[admitted:], func(part []string) { admitting.join(t, id, part...) })
 
 	// B only watches: its loops do not run, so that all it asks is its hub's.
 	var asked counter
@@ -389,13 +390,9 @@ func TestManyWatchers(t *testing.T) {
 
 	begun = time.Now()
 	s.setCapacity(t, admitting, id, admitted)
+	deadline := time.After(20 * ticks)
 	for range admitted {
-		w := <-streams
-		for p := range w {
-			if p.Status == waitroom.Admitted {
-				break
-			}
-		}
+		awaitAdmitted(t, <-streams, deadline)
 	}
 	told := time.Since(begun)
 	t.Logf("%d of %d watchers, admitted elsewhere, were told within %v", admitted, watching, told.Round(time.Millisecond))
@@ -404,6 +401,23 @@ func TestManyWatchers(t *testing.T) {
 	}
 	leave()
 	testenv.Eventually(t, 20*time.Second, func() bool { return b.Watchers() == 0 }, "watchers stay")
+}
+
+func awaitAdmitted(t testing.TB, w <-chan waitroom.Place, deadline <-chan time.Time) {
+	t.Helper()
+	for {
+		select {
+		case p, open := <-w:
+			if !open {
+				t.Fatal("a stream ended early")
+			}
+			if p.Status == waitroom.Admitted {
+				return
+			}
+		case <-deadline:
+			t.Fatal("somebody admitted elsewhere is never told")
+		}
+	}
 }
 
 // inParts works on people from 50 goroutines.
