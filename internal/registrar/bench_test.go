@@ -1,0 +1,292 @@
+package registrar_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seatline/ent"
+	"seatline/ent/enrollment"
+	entlecture "seatline/ent/lecture"
+	"seatline/internal/lecture"
+	"seatline/internal/registrar"
+	"seatline/internal/testenv"
+)
+
+// The benchmarks print ratios within one run, each the median of three
+// interleaved rounds on PostgreSQL. Times on a shared machine mean little;
+// control-drift says how much the machine itself changed between the rounds, in
+// percent, and above 40 the run should be thrown away.
+const (
+	rounds = 3
+	window = 1200 * time.Millisecond
+)
+
+// enrolling is one way to enrol, closed loop.
+type enrolling func(id int, user string) error
+
+// pace is what a number of callers reached.
+type pace struct {
+	perSecond float64
+	p99       time.Duration
+}
+
+var nextUser atomic.Int64
+
+// measure lets callers enrol new people one after the other for a window.
+func measure(b *testing.B, id, callers int, ways ...enrolling) pace {
+	b.Helper()
+	var mu sync.Mutex
+	var all []time.Duration
+	var running sync.WaitGroup
+	start := time.Now()
+	for i := range callers {
+		running.Go(func() {
+			var mine []time.Duration
+			for time.Since(start) < window {
+				since := time.Now()
+				if err := ways[i%len(ways)](id, fmt.Sprintf("bench-%d", nextUser.Add(1))); err != nil {
+					b.Error(err)
+					return
+				}
+				mine = append(mine, time.Since(since))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, mine...)
+		})
+	}
+	running.Wait()
+	took := time.Since(start)
+	if b.Failed() || len(all) == 0 {
+		b.FailNow()
+	}
+	slices.Sort(all)
+	return pace{float64(len(all)) / took.Seconds(), all[len(all)*99/100]}
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// control measures the machine alone: small transactions of one caller.
+type control struct{ rates []float64 }
+
+func (c *control) round(b *testing.B, db *sql.DB) {
+	b.Helper()
+	n, start := 0, time.Now()
+	for ; time.Since(start) < window/4; n++ {
+		if _, err := db.Exec(`UPDATE lectures SET updated_at = now() WHERE id = 1`); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c.rates = append(c.rates, float64(n)/time.Since(start).Seconds())
+}
+
+func (c *control) report(b *testing.B) {
+	b.Helper()
+	b.ReportMetric((slices.Max(c.rates)/slices.Min(c.rates)-1)*100, "control-drift-%")
+	b.ReportMetric(0, "ns/op") // means nothing here
+}
+
+// openLine admits everybody at once: what is measured is the database.
+type openLine struct{ until atomic.Int64 }
+
+func (l *openLine) Claim(_ context.Context, _ int, user, attempt string) (lecture.Claim, error) {
+	return lecture.Claim{Status: lecture.ClaimOK, User: user, Attempt: attempt, Until: l.until.Add(1)}, nil
+}
+
+func (l *openLine) Settle(context.Context, int, lecture.Seats, []lecture.Settlement) error {
+	return nil
+}
+
+func (l *openLine) Changed(context.Context, lecture.Facts, ...string) error { return nil }
+
+func benchDesk(b *testing.B, backend backend) (r *registrar.Registrar, client *ent.Client, db *sql.DB) {
+	b.Helper()
+	client, db = backend.open(b)
+	seats := registrar.Open(client, registrar.Options{Log: slog.New(slog.DiscardHandler)})
+	return registrar.New(seats, &openLine{}), client, db
+}
+
+func grouped(r *registrar.Registrar) enrolling {
+	return func(id int, user string) error {
+		got, err := r.Enroll(context.Background(), id, user)
+		if err == nil && got.Status != registrar.Enrolled {
+			err = fmt.Errorf("%q: %v", user, got.Status)
+		}
+		return err
+	}
+}
+
+func benchLecture(b *testing.B, r *registrar.Registrar) int {
+	b.Helper()
+	l, err := r.Create(context.Background(), registrar.NewLecture{Title: "Benches", Capacity: 1_000_000})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l.ID
+}
+
+// exact asserts that a benchmark enrolled as many as it counted.
+func exact(b *testing.B, client *ent.Client, id int) {
+	b.Helper()
+	ctx := context.Background()
+	l, err := client.Lecture.Get(ctx, id)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rows, err := client.Enrollment.Query().Where(enrollment.LectureID(id)).Count(ctx)
+	if err != nil || rows != l.EnrolledCount || rows != l.LastNumber {
+		b.Fatalf("%d rows, count %d, last number %d, %v", rows, l.EnrolledCount, l.LastNumber, err)
+	}
+}
+
+// one is the way that everybody writes first: a transaction for every
+// enrolment.
+func one(client *ent.Client) enrolling {
+	return func(id int, user string) (err error) {
+		ctx := context.Background()
+		tx, err := client.Tx(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil {
+				_ = tx.Rollback()
+			}
+		}()
+		l, err := tx.Lecture.Query().Where(entlecture.ID(id)).ForUpdate().Only(ctx)
+		if err != nil {
+			return err
+		}
+		had, err := tx.Enrollment.Query().
+			Where(enrollment.LectureID(id), enrollment.UserKey(user), enrollment.CancelledAtIsNil()).Exist(ctx)
+		if err != nil || had || l.EnrolledCount == l.Capacity {
+			return fmt.Errorf("%q: had %v, %w", user, had, err)
+		}
+		if err := tx.Enrollment.Create().SetID(uuid.Must(uuid.NewV7())).SetLectureID(id).SetUserKey(user).
+			SetNumber(l.LastNumber + 1).Exec(ctx); err != nil {
+			return err
+		}
+		if err := tx.Lecture.Update().Where(entlecture.ID(id)).
+			AddEnrolledCount(1).AddLastNumber(1).AddSeatVersion(1).Exec(ctx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+}
+
+// G4: group commit against one transaction per enrolment. Wanted: ×25 at 64
+// callers with a p99 of 0.1, ×60 at 512, ×0.9 at one.
+func BenchmarkEnrollGroupCommit(b *testing.B) {
+	// Lock waits in the baseline are longer than a server would let them be.
+	r, client, db := benchDesk(b, postgres(b, "lock_timeout=60000", "statement_timeout=60000"))
+	var c control
+	group, single := grouped(r), one(client)
+	counts := []int{1, 64, 512}
+	speed := make(map[int][]float64)
+	var tail []float64
+	for range rounds {
+		c.round(b, db)
+		for _, callers := range counts {
+			id := benchLecture(b, r)
+			with := measure(b, id, callers, group)
+			exact(b, client, id)
+			without := measure(b, benchLecture(b, r), callers, single)
+			speed[callers] = append(speed[callers], with.perSecond/without.perSecond)
+			if callers == 64 {
+				tail = append(tail, with.p99.Seconds()/without.p99.Seconds())
+			}
+			b.Logf("%3d callers: %6.0f/s, p99 %v; one transaction each %4.0f/s, p99 %v", callers,
+				with.perSecond, with.p99.Round(100*time.Microsecond), without.perSecond, without.p99.Round(time.Millisecond))
+		}
+	}
+	for _, callers := range counts {
+		b.ReportMetric(median(speed[callers]), fmt.Sprintf("x-at-%d", callers))
+	}
+	b.ReportMetric(median(tail), "p99-ratio-at-64")
+	c.report(b)
+}
+
+// G5: two processes at one lecture against one. Wanted: 0.7 and an exact count.
+func BenchmarkEnrollTwoProcesses(b *testing.B) {
+	backend := postgres(b)
+	here, client, db := benchDesk(b, backend)
+	there, _, _ := benchDesk(b, backend)
+	var c control
+	var ratios []float64
+	for range rounds {
+		c.round(b, db)
+		id := benchLecture(b, here)
+		alone := measure(b, id, 64, grouped(here))
+		both := measure(b, id, 128, grouped(here), grouped(there))
+		exact(b, client, id)
+		ratios = append(ratios, both.perSecond/alone.perSecond)
+		b.Logf("one %6.0f/s, p99 %v; two %6.0f/s, p99 %v", alone.perSecond, alone.p99, both.perSecond, both.p99)
+	}
+	b.ReportMetric(median(ratios), "two-to-one")
+	c.report(b)
+}
+
+// G6: a table that was never analysed, as on opening day, against one that was.
+// Wanted: 0.7.
+func BenchmarkEnrollFreshTable(b *testing.B) {
+	const history = 20_000 // rows before the measurement
+	filled := func(backend backend) (*registrar.Registrar, *sql.DB, int) {
+		r, _, db := benchDesk(b, backend)
+		id := benchLecture(b, r)
+		if _, err := db.Exec(`ALTER TABLE enrollments SET (autovacuum_enabled = false)`); err != nil {
+			b.Fatal(err)
+		}
+		enroll := grouped(r)
+		var running sync.WaitGroup
+		for worker := range 500 {
+			running.Go(func() {
+				for i := range history / 500 {
+					if err := enroll(id, fmt.Sprintf("before-%d-%d", worker, i)); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		running.Wait()
+		return r, db, id
+	}
+	neverAnalysed := backend{postgres: true}
+	url := testenv.Postgres(b)
+	neverAnalysed.open = func(t testing.TB) (*ent.Client, *sql.DB) { return openURL(t, url) }
+	client, _ := neverAnalysed.open(b)
+	if err := client.Schema.Create(context.Background()); err != nil { // not the migrations: they analyse
+		b.Fatal(err)
+	}
+	fresh, db, freshID := filled(neverAnalysed)
+	var tuples float64
+	if err := db.QueryRow(`SELECT reltuples FROM pg_class WHERE relname = 'enrollments'`).Scan(&tuples); err != nil || tuples != -1 {
+		b.Fatalf("the fresh table has been analysed: %v tuples, %v", tuples, err)
+	}
+	known, analysed, knownID := filled(postgres(b))
+	if _, err := analysed.Exec(`ANALYZE`); err != nil {
+		b.Fatal(err)
+	}
+	var c control
+	var ratios []float64
+	for range rounds {
+		c.round(b, db)
+		was := measure(b, knownID, 64, grouped(known))
+		not := measure(b, freshID, 64, grouped(fresh))
+		ratios = append(ratios, not.perSecond/was.perSecond)
+		b.Logf("analysed %6.0f/s, never %6.0f/s", was.perSecond, not.perSecond)
+	}
+	b.ReportMetric(median(ratios), "never-to-analysed")
+	c.report(b)
+}
