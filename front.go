@@ -35,7 +35,9 @@ func newFront() *front {
 	mux.HandleFunc("/graphql", f.serveAPI)
 	mux.HandleFunc("/lectures/", f.serveAPI)
 	mux.Handle("GET /playground", playground.Handler("Seatline", "/graphql"))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeStatus(w, http.StatusOK, map[string]string{"status": "live"}) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		writeStatus(w, http.StatusOK, map[string]string{"status": "live"})
+	})
 	mux.HandleFunc("GET /readyz", f.ready)
 	mux.Handle("/", web.Handler())
 	f.Handler = mux

@@ -53,6 +53,7 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 	if err != nil {
 		return fmt.Errorf("ADDR: %w", err)
 	}
+	log.Info("listening", "addr", listener.Addr().String())
 	front := newFront()
 	p := &program{cfg: cfg, log: log, stdout: stdout, listener: listener, front: front, server: &http.Server{
 		Handler:           graph.WithRequestIDs(front),
