@@ -9,10 +9,10 @@ import (
 )
 
 var (
-	// ErrNotFound: there is no lecture with this id.
+	// ErrNotFound says that there is no lecture with this id.
 	ErrNotFound = errors.New("no such lecture")
-	// ErrUnavailable: a store did not answer in time or refused. Nothing was
-	// decided that asking again could spoil.
+	// ErrUnavailable says that a store did not answer in time or refused.
+	// Nothing was decided that asking again could spoil.
 	ErrUnavailable = errors.New("temporarily unavailable")
 )
 

@@ -182,7 +182,7 @@ func (h *hub) first(ctx context.Context, w *watcher) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	w.touched = rd.now
-	w.accept(standingOf(answer.list(2)), rd.chg)
+	w.accept(standingOf(answer.list(2)), rd)
 	// What the loop has already passed over, it must look at again.
 	w.dirty = h.peeked && (rd.chg < h.cursor || rd.epoch != h.epoch)
 	h.show(w, rd, rank{ahead: w.st.rank, exact: true}, &p)

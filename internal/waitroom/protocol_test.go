@@ -110,11 +110,11 @@ func TestRowLockHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback()
-	if _, err := tx.Exec("SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec("SELECT 1 FROM lectures WHERE id = $1 FOR UPDATE", id); err != nil {
+	if _, err := tx.ExecContext(t.Context(), "SELECT 1 FROM lectures WHERE id = $1 FOR UPDATE", id); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()

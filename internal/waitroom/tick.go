@@ -59,13 +59,13 @@ func (h *hub) position() int64 {
 func (h *hub) follow(rd reading, changed []string, last int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	anew := h.peeked && rd.epoch != h.epoch
-	if !h.peeked || anew || h.cursor > rd.chg || h.cursor < rd.trimmed {
+	back := h.cursor > rd.chg // the line itself has gone back in time
+	if !h.peeked || rd.epoch != h.epoch || back || h.cursor < rd.trimmed {
 		for w := range h.watchers {
-			if anew {
+			if back {
 				w.asOf = noVersion
 			}
-			w.dirty = w.dirty || w.read && w.asOf < rd.chg
+			w.dirty = w.dirty || w.read && (w.epoch != rd.epoch || w.asOf < rd.chg)
 		}
 		last = rd.chg
 	}
@@ -95,7 +95,7 @@ func (h *hub) reread(ctx context.Context) error {
 		h.mu.Lock()
 		for i, user := range users {
 			for w := range h.byUser[user] {
-				w.accept(standingOf(answer.list(2+i)), rd.chg)
+				w.accept(standingOf(answer.list(2+i)), rd)
 			}
 		}
 		h.mu.Unlock()

@@ -8,6 +8,7 @@ type watcher struct {
 	out  chan Place // one slot, latest wins; only the hub sends and closes
 
 	read  bool  // st holds
+	epoch int64 // of the line that st is from
 	asOf  int64 // change number of the reading that st is from
 	dirty bool  // st must be read again
 	st    standing
@@ -29,14 +30,14 @@ const (
 )
 
 // accept takes a reading of this person over unless a newer one is there.
-func (w *watcher) accept(st standing, asOf int64) {
-	if w.read && asOf < w.asOf {
+func (w *watcher) accept(st standing, rd reading) {
+	if w.read && (rd.epoch < w.epoch || rd.epoch == w.epoch && rd.chg < w.asOf) {
 		return
 	}
 	if w.read && w.st.seq != st.seq {
 		w.best = 0
 	}
-	w.read, w.st, w.asOf, w.dirty = true, st, asOf, false
+	w.read, w.st, w.epoch, w.asOf, w.dirty = true, st, rd.epoch, rd.chg, false
 }
 
 // due reports whether p is worth sending: only changes, farther back only

@@ -66,7 +66,7 @@ func embeddedStores(t *testing.T) stores {
 func redisAt(t testing.TB, urls string) redis.UniversalClient {
 	t.Helper()
 	var o redis.UniversalOptions
-	for _, url := range strings.Split(urls, ",") {
+	for url := range strings.SplitSeq(urls, ",") {
 		one, err := redis.ParseURL(url)
 		if err != nil {
 			t.Fatal(err)
