@@ -5,7 +5,7 @@
 //	go run ./migrations/internal/generate -name add_something -dev postgres://…
 //
 // A schema that has not changed writes no file. Read what it writes before it
-// is committed: it knows neither COLLATE nor ANALYZE.
+// is committed: it knows no COLLATE.
 package main
 
 import (
