@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -194,20 +196,48 @@ func TestPeerCloses(t *testing.T) {
 	})
 }
 
-// A close frame must not be lost to the reset that unread bytes would cause.
+// A close frame must not be lost to the reset that unread bytes would cause: the
+// connection ends in good order behind it.
 func TestCloseFrameSurvivesUnreadBytes(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, graphqlws.Options{})
 	for range 20 {
-		p := s.open(t, transportWS)
+		var tcp *corked
+		d := &websocket.Dialer{NetDial: func(network, addr string) (net.Conn, error) {
+			c, err := net.Dial(network, addr)
+			tcp = &corked{Conn: c}
+			return tcp, err
+		}}
+		p := s.dialWith(t, d, transportWS)
+		p.init()
+		tcp.cork = true
 		p.send(`nonsense`)
-		for range 50 {
-			if err := p.WriteMessage(websocket.TextMessage, bytes.Repeat([]byte("x"), 4000)); err != nil {
-				break
-			}
+		for range 10 {
+			p.send(strings.Repeat("x", 4000))
+		}
+		if _, err := tcp.Conn.Write(tcp.held); err != nil {
+			t.Fatal(err)
 		}
 		p.expectClose(4400, "Invalid message received")
+		if _, err := tcp.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("after the close frame: %v", err)
+		}
 	}
+}
+
+// corked holds back what is written, for one segment to carry it all.
+type corked struct {
+	net.Conn
+	cork bool
+	held []byte
+}
+
+func (c *corked) Write(b []byte) (int, error) {
+	if !c.cork {
+		return c.Conn.Write(b)
+	}
+	c.held = append(c.held, b...)
+	return len(b), nil
 }
 
 func TestAckCarriesPayload(t *testing.T) {

@@ -269,13 +269,14 @@ func (c *conn) lastWords(why *closure) []byte {
 	return payloadMessage("connection_error", payload)
 }
 
-// abort ends the socket without a word: the peer would not get it. It returns
-// false when closing had begun before.
-func (c *conn) abort() bool {
-	first := c.shut()
+// abort ends the socket without a word, which the peer would not get, and
+// counts the loss unless closing had begun before.
+func (c *conn) abort(lost *atomic.Uint64) {
+	if c.shut() {
+		lost.Add(1)
+	}
 	c.out.close(nil)
 	c.reset()
-	return first
 }
 
 // reset frees what the kernel still holds for the peer.
@@ -286,11 +287,14 @@ func (c *conn) reset() {
 	_ = c.ws.Close() // Being gone is what is wanted.
 }
 
-// writeFailed is the outbox's: the peer does not take what it is sent.
+// writeFailed is the outbox's: the peer does not take what it is sent, or has
+// hung up.
 func (c *conn) writeFailed(err error) {
 	var timeout net.Error
-	if c.abort() && errors.As(err, &timeout) && timeout.Timeout() {
-		c.t.slow.Add(1)
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		c.abort(&c.t.slow)
+	} else {
+		c.abort(&c.t.cut)
 	}
 }
 

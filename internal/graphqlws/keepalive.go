@@ -30,9 +30,7 @@ func (c *conn) tick() {
 	}
 	if c.silent >= maxSilent {
 		c.mu.Unlock()
-		if c.abort() {
-			c.t.dead.Add(1)
-		}
+		c.abort(&c.t.dead)
 		return
 	}
 	c.ticks++

@@ -70,7 +70,9 @@ func TestSilentPeerIsReaped(t *testing.T) {
 		}
 		eventually(t, func() bool { return s.live.Load() == 0 && s.Stats().Sockets == 1 }, "the dead peer's operation goes on")
 		for range 8 { // Well beyond what the silent one was given.
-			<-answered
+			if _, ok := <-answered; !ok {
+				t.Fatal("the peer that answers is gone, too")
+			}
 		}
 		if got := s.Stats(); got.Dead != 1 || got.Sockets != 1 {
 			t.Errorf("%+v", got)

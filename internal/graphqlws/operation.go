@@ -114,9 +114,10 @@ func (c *conn) complete(id string) {
 // run executes the operation and says how it ended.
 func (op *operation) run(ctx context.Context, params *graphql.RawParams) {
 	defer op.end()
+	errs := op.execute(ctx, params)
 	buf := op.conn.t.buffer()
 	defer op.conn.t.recycle(buf)
-	if errs := op.execute(ctx, params); len(errs) > 0 {
+	if len(errs) > 0 {
 		*buf = errorMessage(*buf, op.quoted, errs)
 	} else {
 		*buf = append(appendHead(*buf, op.quoted, "complete"), '}')

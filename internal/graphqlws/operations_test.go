@@ -1,6 +1,7 @@
 package graphqlws_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/99designs/gqlgen/graphql/handler"
 	"github.com/gorilla/websocket"
+	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seatline/internal/graphqlws"
 )
@@ -224,6 +228,77 @@ func TestPingPayloads(t *testing.T) {
 	p.expect(`{"type":"pong","payload":` + deep + `}`)
 	p.send(`{"type":"pong"}`)
 	p.init()
+}
+
+// An interceptor that answers for ever, where it should once, is heard once.
+func TestInterceptorsThatRepeatThemselves(t *testing.T) {
+	t.Parallel()
+	forever := func(r graphql.Response) graphql.OperationMiddleware {
+		return func(context.Context, graphql.OperationHandler) graphql.ResponseHandler {
+			return func(context.Context) *graphql.Response { return &r }
+		}
+	}
+	refusal := graphql.Response{Errors: gqlerror.List{{Message: "too fast"}}}
+	tests := []struct {
+		query    string
+		response graphql.Response
+		want     []string
+	}{
+		{`{hello}`, graphql.Response{Data: []byte(`{"hello":"cached"}`)}, []string{
+			`{"id":"1","type":"next","payload":{"data":{"hello":"cached"}}}`, `{"id":"1","type":"complete"}`,
+		}},
+		{`{hello}`, refusal, []string{`{"id":"1","type":"error","payload":[{"message":"too fast"}]}`}},
+		{`subscription{never}`, refusal, []string{`{"id":"1","type":"error","payload":[{"message":"too fast"}]}`}},
+	}
+	for _, tt := range tests {
+		s := newServer(t, graphqlws.Options{})
+		h := handler.New(s.lab)
+		h.AddTransport(s.Transport)
+		h.AroundOperations(forever(tt.response))
+		s.http.Config.Handler = h
+		p := s.open(t, transportWS)
+		p.subscribe("1", tt.query)
+		p.expect(tt.want...)
+		p.pingPong()
+	}
+}
+
+// A presenter or a recover function that fails, too, takes only its operation along.
+func TestPanicsWhilePresenting(t *testing.T) {
+	t.Parallel()
+	const fallback = `{"id":"1","type":"error","payload":[{"message":"internal system error","extensions":{"code":"INTERNAL"}}]}`
+	s := newServer(t, graphqlws.Options{})
+	h := handler.New(s.lab)
+	h.AddTransport(s.Transport)
+	h.SetErrorPresenter(func(context.Context, error) *gqlerror.Error { panic("presenter") })
+	h.SetRecoverFunc(func(context.Context, any) error { return errSecret })
+	s.http.Config.Handler = h
+	p := s.open(t, transportWS)
+	for _, query := range []string{`subscription{panics(after:0)}`, `{`, `subscription{breaks(after:0)}`} {
+		p.subscribe("1", query)
+		p.expect(fallback)
+	}
+	h.SetErrorPresenter(func(context.Context, error) *gqlerror.Error { return nil })
+	for _, query := range []string{`subscription{panics(after:0)}`, `{`, `subscription{breaks(after:0)}`} {
+		p.subscribe("1", query)
+		p.expect(fallback)
+	}
+}
+
+// Operations end with their socket even where Init's context has nothing to do
+// with it.
+func TestForeignInitContext(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, graphqlws.Options{
+		Init: func(context.Context, map[string]any) (context.Context, map[string]any, time.Time, error) {
+			return context.Background(), nil, time.Time{}, nil
+		},
+	})
+	p := s.open(t, transportWS)
+	p.subscribe("a", `subscription{never}`)
+	eventually(t, func() bool { return s.live.Load() == 1 }, "not subscribed")
+	_ = p.Close()
+	eventually(t, func() bool { return s.live.Load() == 0 }, "the source goes on")
 }
 
 // Middleware may wrap the ResponseWriter, as long as it can be unwrapped.

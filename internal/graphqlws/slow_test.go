@@ -92,6 +92,29 @@ func TestStalledControlMessages(t *testing.T) {
 	}
 }
 
+// What a peer makes the connection say, and does not read, is bounded: in the
+// end it is not read either.
+func TestUnreadAnswersPressBack(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, graphqlws.Options{WriteTimeout: time.Minute})
+	p := s.dialWith(t, lazy(), transportWS)
+	p.init()
+	ping := []byte(`{"type":"ping","payload":{"pad":"` + strings.Repeat("x", 60_000) + `"}}`)
+	const tooMuch = 128 << 20
+	sent := 0
+	for sent < tooMuch {
+		_ = p.SetWriteDeadline(time.Now().Add(time.Second))
+		if p.WriteMessage(websocket.TextMessage, ping) != nil {
+			break
+		}
+		sent += len(ping)
+	}
+	if sent >= tooMuch {
+		t.Errorf("%d bytes were read from a peer that reads nothing", sent)
+	}
+	_ = p.Close()
+}
+
 // A stalled peer is sent away by a restart like everybody else.
 func TestDrainDoesNotWaitForAStalledPeer(t *testing.T) {
 	t.Parallel()

@@ -36,8 +36,8 @@ type Transport struct {
 	conns    map[*conn]struct{}
 	draining bool
 
-	operations         atomic.Int64
-	opened, slow, dead atomic.Uint64
+	operations              atomic.Int64
+	opened, slow, dead, cut atomic.Uint64
 }
 
 var _ graphql.Transport = (*Transport)(nil)
@@ -136,11 +136,18 @@ type Stats struct {
 	Refused    uint64 // sockets over a limit, or while draining
 	Slow       uint64 // sockets lost because the peer did not read
 	Dead       uint64 // sockets lost because the peer did not answer
+	Cut        uint64 // sockets found lost while writing to them
 }
 
 // Stats returns the counters.
 func (t *Transport) Stats() Stats {
-	s := Stats{Operations: int(t.operations.Load()), Opened: t.opened.Load(), Slow: t.slow.Load(), Dead: t.dead.Load()}
+	s := Stats{
+		Operations: int(t.operations.Load()),
+		Opened:     t.opened.Load(),
+		Slow:       t.slow.Load(),
+		Dead:       t.dead.Load(),
+		Cut:        t.cut.Load(),
+	}
 	t.census.mu.Lock()
 	defer t.census.mu.Unlock()
 	s.Sockets, s.Refused = t.census.sockets, t.census.refused
