@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/99designs/gqlgen/graphql/playground"
-
 	"seatline/graph"
 	"seatline/internal/registrar"
 	"seatline/internal/waitroom"
@@ -34,7 +32,6 @@ func newFront() *front {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/graphql", f.serveAPI)
 	mux.HandleFunc("/lectures/", f.serveAPI)
-	mux.Handle("GET /playground", playground.Handler("Seatline", "/graphql"))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeStatus(w, http.StatusOK, map[string]string{"status": "live"})
 	})

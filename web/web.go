@@ -1,4 +1,10 @@
-// Package web serves Seatline's pages, which are part of the binary.
+// Package web serves Seatline's pages, which are part of the binary: the web app
+// and the browser SDK in static, and a playground for the API.
+//
+// Everything is made ready when the program starts, so that ten thousand phones at
+// ten o'clock cost no more than the sending. A page is revalidated each time, and
+// what it loads has the hash of its content in the address and is kept for good:
+// who refreshes asks once and is answered by a 304.
 package web
 
 import (
@@ -8,21 +14,78 @@ import (
 )
 
 //go:embed static
-var files embed.FS
+var static embed.FS
 
-// Handler serves the pages under /.
+// Handler serves all pages. It answers 404 to what is not one: the web app's own
+// addresses are behind a #.
 func Handler() http.Handler {
-	static, err := fs.Sub(files, "static")
+	tree, err := fs.Sub(static, "static")
 	if err != nil {
 		panic(err) // the folder is embedded above
 	}
-	serve := http.FileServerFS(static)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-cache")
-		serve.ServeHTTP(w, r)
-	})
+	assets, err := fs.Sub(embeddedAssets, "assets")
+	if err != nil {
+		panic(err)
+	}
+	h, err := newHandler(tree, assets)
+	if err != nil {
+		panic(err) // all that it reads is embedded
+	}
+	return h
+}
+
+// handler is what there is to see, by address.
+type handler struct {
+	files map[string]*file
+	site  *site
+}
+
+func newHandler(tree, assets fs.FS) (*handler, error) {
+	site, err := newSite(tree)
+	if err != nil {
+		return nil, err
+	}
+	playground, err := newPlayground(assets)
+	if err != nil {
+		return nil, err
+	}
+	h := &handler{files: site.files, site: site}
+	for address, f := range playground {
+		h.files[address] = f
+	}
+	return h, nil
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	for name, value := range securityHeaders {
+		header.Set(name, value)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		http.Error(w, "these are pages: GET or HEAD them", http.StatusMethodNotAllowed)
+		return
+	}
+	f, ok := h.files[r.URL.Path]
+	if !ok {
+		f, ok = h.site.ofAnotherBuild(r.URL.Path)
+	}
+	if !ok {
+		header.Set("Cache-Control", "no-cache")
+		http.Error(w, "there is no such page", http.StatusNotFound)
+		return
+	}
+	f.ServeHTTP(w, r)
+}
+
+// securityHeaders are sent with everything; a file may tighten or widen them.
+//
+// 'self' in connect-src covers the page's own WebSocket too. There is no inline
+// script and no sink that makes code of text, so both are forbidden.
+var securityHeaders = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+	"X-Content-Type-Options": "nosniff",
+	"Referrer-Policy":        "no-referrer",
+	"Permissions-Policy":     "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
