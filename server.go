@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"seatline/graph"
-	"seatline/internal/auth"
 	"seatline/internal/config"
 	"seatline/internal/graphqlws"
 	"seatline/internal/registrar"
@@ -124,6 +123,13 @@ func (p *program) work(stopping, work context.Context) error {
 		return err
 	}
 	defer stores.close()
+	who, err := p.identify(stopping)
+	if err != nil {
+		if stopping.Err() != nil {
+			return nil
+		}
+		return err
+	}
 	placeKey, err := p.cfg.PlaceKey()
 	if err != nil {
 		return err
@@ -133,11 +139,8 @@ func (p *program) work(stopping, work context.Context) error {
 		Tick: p.cfg.Tick, PresenceGrace: p.cfg.PresenceGrace, ParkedFor: p.cfg.ParkedFor, PlaceKey: placeKey, Log: p.log,
 	})
 	reg := registrar.New(seats, room)
-	guests, api, err := p.api(room, reg)
-	if err != nil {
-		return err
-	}
 	g, ctx := errgroup.WithContext(work)
+	g.Go(func() error { return who.run(ctx) })
 	g.Go(func() error { return room.Run(ctx) })
 	g.Go(func() error { return reg.Run(ctx) })
 	if p.cfg.Embedded() {
@@ -145,29 +148,18 @@ func (p *program) work(stopping, work context.Context) error {
 			p.log.Warn("the demo lectures could not be created", "error", err)
 		}
 	}
-	p.front.open(api, room, seats)
-	p.greet(guests)
+	p.front.open(p.api(who, room, reg), room, seats)
+	p.greet(who.guests)
 	return g.Wait()
 }
 
-// api is GraphQL over the line and the seats, and who signs guests in.
-func (p *program) api(room *waitroom.Room, reg *registrar.Registrar) (*auth.Guests, *graph.Handler, error) {
+// api is GraphQL over the line and the seats.
+func (p *program) api(who *identity, room *waitroom.Room, reg *registrar.Registrar) *graph.Handler {
 	c := p.cfg
-	tokens := auth.Options{Secret: []byte(c.JWTSecret), Issuer: c.JWTIssuer, Audience: c.JWTAudience, OperatorClaim: c.OperatorClaim}
-	verifier, err := auth.NewVerifier(tokens)
-	if err != nil {
-		return nil, nil, err
-	}
-	var guests *auth.Guests
-	if c.GuestSessions {
-		if guests, err = auth.NewGuests(tokens); err != nil {
-			return nil, nil, err
-		}
-	}
-	return guests, graph.NewHandler(graph.Options{
-		Resolver: graph.NewResolver(room, reg, guests),
+	return graph.NewHandler(graph.Options{
+		Resolver: graph.NewResolver(room, reg, who.guests),
 		Roster:   reg.Seats,
-		Verifier: verifier,
+		Verifier: who.verifier,
 		Origins:  c.AllowedOrigins,
 		Limits: graph.Limits{
 			BodyBytes: c.MaxBody, ParserTokens: c.ParserTokens, Depth: c.MaxDepth, Complexity: c.MaxComplexity, MutationFields: c.MaxMutations,
@@ -179,7 +171,7 @@ func (p *program) api(room *waitroom.Room, reg *registrar.Registrar) (*auth.Gues
 		},
 		Introspection: c.Introspection,
 		Log:           p.log,
-	}), nil
+	})
 }
 
 // stop turns newcomers away, lets requests in flight finish, and sends sockets

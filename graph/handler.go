@@ -94,11 +94,14 @@ func newSockets(o Options, allowed origins) *graphqlws.Transport {
 	options.CheckOrigin = allowed.allow
 	options.Log = o.Log
 	options.Init = func(ctx context.Context, payload map[string]any) (context.Context, map[string]any, time.Time, error) {
-		viewer, err := o.Verifier.FromPayload(payload)
+		viewer, err := o.Verifier.FromPayload(ctx, payload)
 		switch {
 		case errors.Is(err, auth.ErrNoToken):
 			viewer, _ = auth.FromContext(ctx) // of the upgrade's header, if it had one
 			return ctx, nil, viewer.ExpiresAt, nil
+		case errors.Is(err, auth.ErrUnavailable):
+			// Not 4401, for which clients give up: the same token may be good.
+			return nil, nil, time.Time{}, errors.Join(graphqlws.ErrUnavailable, err)
 		case err != nil:
 			return nil, nil, time.Time{}, errors.Join(graphqlws.ErrUnauthenticated, err)
 		}
@@ -111,9 +114,13 @@ func newSockets(o Options, allowed origins) *graphqlws.Transport {
 	return graphqlws.New(options)
 }
 
-// refuseToken answers a request whose token is not acceptable: nothing of it is
-// done. Why stays with us.
+// refuseToken answers a request whose token is not acceptable, or cannot be
+// judged while the key server is away: nothing of it is done. Why stays with us.
 func refuseToken(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, auth.ErrUnavailable) {
+		refuseForNow(w, r, "the token cannot be judged now; ask again")
+		return
+	}
 	text := "the token is not acceptable"
 	if errors.Is(err, auth.ErrExpiredToken) {
 		text = "the token has expired"
@@ -124,9 +131,13 @@ func refuseToken(w http.ResponseWriter, r *http.Request, err error) {
 
 // RefuseStarting answers a request that came before the stores did.
 func RefuseStarting(w http.ResponseWriter, r *http.Request) {
+	refuseForNow(w, r, "the server is starting or stopping; ask again")
+}
+
+func refuseForNow(w http.ResponseWriter, r *http.Request, text string) {
 	p := problemOf(lecture.ErrUnavailable)
 	w.Header().Set("Retry-After", "1")
-	shown := &gqlerror.Error{Message: "the server is starting or stopping; ask again", Extensions: p.extensions(r.Context())}
+	shown := &gqlerror.Error{Message: text, Extensions: p.extensions(r.Context())}
 	replyTo(w, r).write(p.status, requestResponse{Errors: gqlerror.List{shown}})
 }
 

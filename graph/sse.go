@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+
+	"seatline/internal/auth"
 )
 
 // eventStream is the distinct-connections mode of GraphQL over SSE: a POST that
@@ -38,6 +40,13 @@ func (t eventStream) Do(w http.ResponseWriter, r *http.Request, exec graphql.Gra
 		return
 	}
 	defer done()
+	if viewer, ok := auth.FromContext(ctx); ok {
+		// As a socket would be closed. Without a last event, the client asks
+		// again, and is refused or has a new token.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, viewer.ExpiresAt)
+		defer cancel()
+	}
 
 	op, errs := exec.CreateOperationContext(ctx, params)
 	ctx = graphql.WithOperationContext(ctx, op)

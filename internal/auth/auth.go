@@ -2,11 +2,15 @@
 // requests and of sockets, so that no transport is more credulous than another,
 // and what it concludes, a Viewer, travels in the context.
 //
-// Tokens are JSON Web Tokens signed by HS256. The subject is the user key: it is
-// validated here, once, and is the same bytes in Redis, in SQL and on receipts
-// from then on. Keys are compared byte for byte: "kim" and "Kim", and two Unicode
-// spellings of one name, are different people, as whoever issues the tokens has
-// called them.
+// Tokens are JSON Web Tokens. HS256 is checked with the secret and nothing else,
+// RS256, PS256, ES256, ES384, ES512 and EdDSA with the keys of a KeyServer and
+// nothing else; which of the two there are is configured. A key checks only what
+// its type is for, so that no public key is ever taken for a secret.
+//
+// The subject is the user key: it is validated here, once, and is the same bytes
+// in Redis, in SQL and on receipts from then on. Keys are compared byte for byte:
+// "kim" and "Kim", and two Unicode spellings of one name, are different people, as
+// whoever issues the tokens has called them.
 package auth
 
 import (
@@ -26,8 +30,11 @@ var (
 	// of one, is not acceptable. The error that wraps it says why, for the log;
 	// it repeats nothing of the token.
 	ErrInvalidToken = errors.New("invalid token")
-	// ErrExpiredToken is the ErrInvalidToken of a good token that has run out.
+	// ErrExpiredToken is the ErrInvalidToken of a token that has run out.
 	ErrExpiredToken = fmt.Errorf("%w: it has expired", ErrInvalidToken)
+	// ErrUnavailable is returned where a token may be good or not, and the key
+	// server does not tell. It is no word on the token, which may be sent again.
+	ErrUnavailable = errors.New("the token cannot be judged now")
 	// ErrInvalidUserKey is returned by ValidUserKey.
 	ErrInvalidUserKey = errors.New("invalid user key")
 	// ErrInvalidName is returned by Guests.Start.

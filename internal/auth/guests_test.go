@@ -25,7 +25,7 @@ func TestGuests(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", name, err)
 		}
-		got, err := v.Verify(token)
+		got, err := v.Verify(t.Context(), token)
 		if err != nil || got != viewer {
 			t.Errorf("%q: verified as %+v, %v; issued as %+v", name, got, err, viewer)
 		}
@@ -50,12 +50,12 @@ func TestOperatorToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := verifier(t, o).Verify(token)
+	got, err := verifier(t, o).Verify(t.Context(), token)
 	if err != nil || got != viewer || !got.Operator {
 		t.Errorf("verified as %+v, %v; issued as %+v", got, err, viewer)
 	}
 	o.Secret = []byte(strings.Repeat("another", 5))
-	if got, err := verifier(t, o).Verify(token); !errors.Is(err, ErrInvalidToken) {
+	if got, err := verifier(t, o).Verify(t.Context(), token); !errors.Is(err, ErrInvalidToken) {
 		t.Errorf("with another secret: %+v, %v", got, err)
 	}
 	o.OperatorClaim = Claim{}

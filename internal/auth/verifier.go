@@ -1,10 +1,10 @@
 package auth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,17 +24,18 @@ const (
 	maxTime = 253402300799
 )
 
-// Options is what tokens are held against.
+// Options is what tokens are held against: a secret, a key server, or both.
 type Options struct {
-	Secret        []byte // at least MinSecret bytes
-	Issuer        string // required `iss`, when not empty
-	Audience      string // required among `aud`, when not empty
-	OperatorClaim Claim  // who has it is an operator; the zero Claim is nobody's
+	Secret        []byte     // signs HS256; at least MinSecret bytes
+	Keys          *KeyServer // knows the keys of the other signatures
+	Issuer        string     // required `iss`, when not empty
+	Audience      string     // required among `aud`, when not empty
+	OperatorClaim Claim      // who has it is an operator; the zero Claim is nobody's
 	Now           func() time.Time
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if len(o.Secret) < MinSecret {
+	if len(o.Secret) < MinSecret && (o.Keys == nil || len(o.Secret) > 0) {
 		return o, fmt.Errorf("the secret has %d bytes, fewer than %d", len(o.Secret), MinSecret)
 	}
 	if o.Now == nil {
@@ -43,61 +44,26 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Claim is a claim and the value it must have, or have among its values.
-type Claim struct{ Name, Value string }
-
-// ParseClaim reads "name=value". The name may contain "=", as a URL does, and is
-// none of those that have a meaning in every token.
-func ParseClaim(s string) (Claim, error) {
-	i := strings.LastIndex(s, "=")
-	if i <= 0 || i == len(s)-1 {
-		return Claim{}, errors.New("not of the form name=value")
+// methods are the signatures that are accepted, whatever a token says of itself:
+// never "none", and none whose key is not configured.
+func (o Options) methods() []string {
+	var methods []string
+	if len(o.Secret) > 0 {
+		methods = append(methods, jwt.SigningMethodHS256.Alg())
 	}
-	c := Claim{Name: s[:i], Value: s[i+1:]}
-	if slices.Contains([]string{"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "name"}, c.Name) {
-		return Claim{}, fmt.Errorf("%q means something else", c.Name)
+	if o.Keys != nil {
+		methods = append(methods, publicMethods...)
 	}
-	return c, nil
+	return methods
 }
 
-func (c Claim) String() string { return c.Name + "=" + c.Value }
-
-// in reports whether the claims have c: as a string or in an array. A value of
-// another type is nobody's right.
-func (c Claim) in(claims jwt.MapClaims) bool {
-	if c.Name == "" {
-		return false
-	}
-	switch got := claims[c.Name].(type) {
-	case string:
-		return got == c.Value
-	case []any:
-		return slices.Contains(got, any(c.Value))
-	}
-	return false
-}
-
-// Verifier tells who a token is about. It is safe for concurrent use.
-type Verifier struct {
-	options Options
-	parser  *jwt.Parser
-}
-
-// NewVerifier returns a verifier, or an error when the secret is too short.
-func NewVerifier(o Options) (*Verifier, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, fmt.Errorf("auth: %w", err)
-	}
+// rules are what the claims must be like.
+func (o Options) rules() *jwt.Validator {
 	rules := []jwt.ParserOption{
-		// The one method, whatever a token says of itself: neither "none" nor a
-		// public key taken for a secret.
-		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
 		jwt.WithExpirationRequired(),
 		jwt.WithIssuedAt(),
 		jwt.WithLeeway(leeway),
 		jwt.WithTimeFunc(o.Now),
-		jwt.WithStrictDecoding(),
 	}
 	if o.Issuer != "" {
 		rules = append(rules, jwt.WithIssuer(o.Issuer))
@@ -105,30 +71,91 @@ func NewVerifier(o Options) (*Verifier, error) {
 	if o.Audience != "" {
 		rules = append(rules, jwt.WithAudience(o.Audience))
 	}
-	return &Verifier{options: o, parser: jwt.NewParser(rules...)}, nil
+	return jwt.NewValidator(rules...)
 }
 
-// Verify returns whom the token is about, or an ErrInvalidToken.
-func (v *Verifier) Verify(token string) (Viewer, error) {
+// Verifier tells who a token is about. It is safe for concurrent use.
+type Verifier struct {
+	options Options
+	parser  *jwt.Parser
+	rules   *jwt.Validator
+}
+
+// NewVerifier returns a verifier, or an error when the secret is too short, or
+// missing where there is no key server.
+func NewVerifier(o Options) (*Verifier, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("auth: %w", err)
+	}
+	return &Verifier{
+		options: o,
+		rules:   o.rules(),
+		// The claims are checked by keysFor, which the parser cannot do without.
+		parser: jwt.NewParser(jwt.WithValidMethods(o.methods()), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation()),
+	}, nil
+}
+
+// Verify returns whom the token is about, or an ErrInvalidToken, or ErrUnavailable
+// where its key is not known and the key server does not answer. ctx bounds the
+// wait for the key server, which is asked for keys that are not known.
+func (v *Verifier) Verify(ctx context.Context, token string) (Viewer, error) {
 	if len(token) > maxToken {
 		return Viewer{}, fmt.Errorf("%w: it has %d bytes, more than %d", ErrInvalidToken, len(token), maxToken)
 	}
 	claims := jwt.MapClaims{}
-	parsed, err := v.parser.ParseWithClaims(token, claims, func(*jwt.Token) (any, error) {
-		return v.options.Secret, nil
+	_, err := v.parser.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
+		return v.keysFor(ctx, t, claims)
 	})
 	switch {
-	case errors.Is(err, jwt.ErrTokenExpired):
+	case errors.Is(err, ErrUnavailable):
+		return Viewer{}, err
+	case errors.Is(err, jwt.ErrTokenExpired), errors.Is(err, ErrExpiredToken):
 		return Viewer{}, ErrExpiredToken
 	case err != nil:
 		return Viewer{}, fmt.Errorf("%w: %w", ErrInvalidToken, err)
 	}
-	if _, ok := parsed.Header["crit"]; ok {
-		return Viewer{}, fmt.Errorf("%w: it has critical extensions, and none is known", ErrInvalidToken)
+	return v.viewer(claims)
+}
+
+// keysFor returns what the signature of a token may be checked with, and refuses
+// the token where that would be of no use. What it says is judged first: so a
+// token that has run out, or is another application's, costs no question to the
+// key server, and is called what it is though its key may be gone.
+func (v *Verifier) keysFor(ctx context.Context, t *jwt.Token, claims jwt.MapClaims) (any, error) {
+	if _, ok := t.Header["crit"]; ok {
+		return nil, errors.New("it has critical extensions, and none is known")
 	}
+	if err := v.rules.Validate(claims); err != nil {
+		return nil, err
+	}
+	if _, err := v.expiry(claims); err != nil {
+		return nil, err
+	}
+	method := t.Method.Alg()
+	if method == jwt.SigningMethodHS256.Alg() {
+		return v.options.Secret, nil
+	}
+	var id *string
+	if value, ok := t.Header["kid"]; ok {
+		text, ok := value.(string)
+		if !ok || len(text) > maxKeyID {
+			return nil, errors.New("its key's id is none")
+		}
+		id = &text
+	}
+	var issued time.Time
+	if at, err := claims.GetIssuedAt(); err == nil && at != nil {
+		issued = at.Time
+	}
+	return v.options.Keys.find(ctx, id, method, issued)
+}
+
+// viewer is whom the claims are about.
+func (v *Verifier) viewer(claims jwt.MapClaims) (Viewer, error) {
 	expires, err := v.expiry(claims)
 	if err != nil {
-		return Viewer{}, err
+		return Viewer{}, err // it may have run out while its key was asked for
 	}
 	key, err := claims.GetSubject()
 	if err != nil {
@@ -159,13 +186,14 @@ func (v *Verifier) expiry(claims jwt.MapClaims) (time.Time, error) {
 }
 
 // FromRequest reads the Authorization header. ErrNoToken when there is none,
-// ErrInvalidToken when it is not one good bearer token.
+// ErrInvalidToken when it is not one good bearer token, ErrUnavailable when that
+// cannot be told now.
 func (v *Verifier) FromRequest(r *http.Request) (Viewer, error) {
 	switch values := r.Header.Values("Authorization"); len(values) {
 	case 0:
 		return Viewer{}, ErrNoToken
 	case 1:
-		return v.fromAuthorization(values[0], false)
+		return v.fromAuthorization(r.Context(), values[0], false)
 	default:
 		return Viewer{}, fmt.Errorf("%w: %d Authorization headers", ErrInvalidToken, len(values))
 	}
@@ -173,7 +201,7 @@ func (v *Verifier) FromRequest(r *http.Request) (Viewer, error) {
 
 // FromPayload reads the payload of a socket's connection_init: Authorization or
 // authorization, with or without "Bearer ". The errors are FromRequest's.
-func (v *Verifier) FromPayload(payload map[string]any) (Viewer, error) {
+func (v *Verifier) FromPayload(ctx context.Context, payload map[string]any) (Viewer, error) {
 	var found any
 	for _, key := range []string{"Authorization", "authorization"} {
 		value, ok := payload[key]
@@ -189,28 +217,28 @@ func (v *Verifier) FromPayload(payload map[string]any) (Viewer, error) {
 		found = value
 	}
 	authorization, _ := found.(string)
-	return v.fromAuthorization(authorization, true)
+	return v.fromAuthorization(ctx, authorization, true)
 }
 
 // fromAuthorization reads "Bearer <token>", or a bare token where that is
 // allowed. Nothing at all is what a signed-out client sends.
-func (v *Verifier) fromAuthorization(s string, bare bool) (Viewer, error) {
+func (v *Verifier) fromAuthorization(ctx context.Context, s string, bare bool) (Viewer, error) {
 	if s == "" {
 		return Viewer{}, ErrNoToken
 	}
 	scheme, token, found := strings.Cut(s, " ")
 	switch {
 	case found && strings.EqualFold(scheme, "Bearer"):
-		return v.Verify(strings.TrimSpace(token))
+		return v.Verify(ctx, strings.TrimSpace(token))
 	case !found && bare:
-		return v.Verify(s)
+		return v.Verify(ctx, s)
 	}
 	return Viewer{}, fmt.Errorf("%w: it is not a bearer token", ErrInvalidToken)
 }
 
 // Middleware puts the viewer of a request into its context. A request without a
 // token goes on without a viewer; one with a token that is not acceptable goes
-// to refuse, with an ErrInvalidToken, and no further.
+// to refuse, with FromRequest's error, and no further.
 func (v *Verifier) Middleware(next http.Handler, refuse func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		viewer, err := v.FromRequest(r)

@@ -112,7 +112,7 @@ func TestVerify(t *testing.T) {
 	}
 	v := verifier(t, options())
 	for _, test := range tests {
-		got, err := v.Verify(hs256(t, test.changes))
+		got, err := v.Verify(t.Context(), hs256(t, test.changes))
 		if err != nil || got != test.want {
 			t.Errorf("%s: %+v, %v; want %+v", test.name, got, err, test.want)
 		}
@@ -200,11 +200,11 @@ func TestVerifyRefuses(t *testing.T) {
 		"64 MiB of dots":           strings.Repeat(".", 64<<20),
 	}
 	v := verifier(t, options())
-	if _, err := v.Verify(good); err != nil {
+	if _, err := v.Verify(t.Context(), good); err != nil {
 		t.Fatal(err)
 	}
 	for name, token := range tests {
-		got, err := v.Verify(token)
+		got, err := v.Verify(t.Context(), token)
 		if !errors.Is(err, ErrInvalidToken) || got != (Viewer{}) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -228,7 +228,7 @@ func TestVerifyExpiry(t *testing.T) {
 		{0, nil}, {9999 * time.Millisecond, nil}, {10 * time.Second, ErrExpiredToken}, {29 * time.Second, ErrExpiredToken}, {time.Hour, ErrExpiredToken},
 	} {
 		clock = now.Add(test.after)
-		if _, err := v.Verify(token); !errors.Is(err, test.want) {
+		if _, err := v.Verify(t.Context(), token); !errors.Is(err, test.want) {
 			t.Errorf("after %v: %v", test.after, err)
 		}
 	}
@@ -236,7 +236,7 @@ func TestVerifyExpiry(t *testing.T) {
 
 func TestIssuerAndAudienceAreOptional(t *testing.T) {
 	v := verifier(t, Options{Secret: secret, Now: options().Now})
-	got, err := v.Verify(hs256(t, jwt.MapClaims{"iss": nil, "aud": nil, "role": "operator"}))
+	got, err := v.Verify(t.Context(), hs256(t, jwt.MapClaims{"iss": nil, "aud": nil, "role": "operator"}))
 	if err != nil || got.UserKey != "kim" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -303,7 +303,7 @@ func TestFromPayload(t *testing.T) {
 	}
 	v := verifier(t, options())
 	for _, test := range tests {
-		got, err := v.FromPayload(test.payload)
+		got, err := v.FromPayload(t.Context(), test.payload)
 		if !errors.Is(err, test.want) || (err == nil) != (got.UserKey == "kim") {
 			t.Errorf("%s: %+v, %v", test.name, got, err)
 		}
@@ -358,7 +358,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add("a.b.c")
 	f.Add(`eyJhbGciOiJub25lIn0.eyJzdWIiOiJraW0ifQ.`)
 	f.Fuzz(func(t *testing.T, token string) {
-		if got, err := v.Verify(token); !errors.Is(err, ErrInvalidToken) {
+		if got, err := v.Verify(t.Context(), token); !errors.Is(err, ErrInvalidToken) {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

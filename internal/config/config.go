@@ -31,7 +31,11 @@ type Config struct {
 	Migrate     bool   // bring the schema up to date at the start
 	DataDir     string // where the embedded default keeps the seats; empty: nowhere for long
 
-	JWTSecret     Secret // a random one where none is given, on the embedded default alone
+	JWTSecret     Secret // a random one where nothing else signs, on the embedded default alone
+	JWKSURL       string // of a key server; empty: there is none
+	JWKSAllowHTTP bool
+	JWKSRefresh   time.Duration // how often keys are asked for
+	JWKSMaxStale  time.Duration // how long they are good for when the key server does not answer
 	JWTIssuer     string
 	JWTAudience   string
 	OperatorClaim auth.Claim
@@ -118,9 +122,6 @@ func Load(args []string, lookup func(string) (string, bool), out io.Writer) (Con
 			wrong = append(wrong, fmt.Errorf("%s: %w", s.name, err))
 		}
 	}
-	if value, _ := lookup("JWKS_URL"); value != "" {
-		wrong = append(wrong, errors.New("JWKS_URL: tokens signed by a key server are not supported yet; use JWT_SECRET"))
-	}
 	wrong = append(wrong, c.complete(isSet)...)
 	if len(wrong) > 0 {
 		return Config{}, errors.Join(wrong...)
@@ -171,17 +172,53 @@ func (c *Config) complete(isSet map[string]bool) []error {
 	}
 	external := isSet["DATABASE_URL"] || isSet["REDIS_URL"]
 	if !isSet["GUEST_SESSIONS"] {
-		c.GuestSessions = !external
+		c.GuestSessions = !external && !isSet["JWKS_URL"]
 	}
-	switch {
-	case isSet["JWT_SECRET"]:
-	case external:
-		say("JWT_SECRET: is needed with DATABASE_URL: at least %d bytes, such as `openssl rand -hex 32` prints", auth.MinSecret)
-	default:
-		c.JWTSecret, c.RandomSecret = Secret(rand.Text()+rand.Text()), true
-	}
+	wrong = append(wrong, c.completeIdentity(isSet, external)...)
 	if c.RequestTimeout < c.ReadTimeout {
 		say("REQUEST_TIMEOUT: %q is less than READ_TIMEOUT, %q, which is a part of it", short(c.RequestTimeout), short(c.ReadTimeout))
+	}
+	return wrong
+}
+
+// completeIdentity decides what signs. A secret and a key server go together: each
+// checks the signatures that are its own. A key server alone leaves no secret to
+// derive the key of place tokens from.
+func (c *Config) completeIdentity(isSet map[string]bool, external bool) []error {
+	var wrong []error
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	const example = "at least %d bytes, such as `openssl rand -hex 32` prints"
+	if isSet["JWKS_URL"] {
+		if err := auth.CheckKeyServerURL(c.JWKSURL, c.JWKSAllowHTTP); err != nil {
+			if auth.CheckKeyServerURL(c.JWKSURL, true) == nil {
+				err = fmt.Errorf("%w, or set JWKS_ALLOW_HTTP where the way to it is safe", err)
+			}
+			say("JWKS_URL: %q: %w", c.JWKSURL, err)
+		}
+		// A key server signs for every application that it knows, and some for
+		// many issuers.
+		for _, name := range []string{"JWT_ISSUER", "JWT_AUDIENCE"} {
+			if !isSet[name] {
+				say("%s: is needed with JWKS_URL, which may sign for other applications, too", name)
+			}
+		}
+	}
+	random := func() Secret { return Secret(rand.Text() + rand.Text()) }
+	switch {
+	case isSet["JWT_SECRET"]:
+	case external && !isSet["JWKS_URL"]:
+		say("JWT_SECRET: is needed with DATABASE_URL, unless JWKS_URL is set: "+example, auth.MinSecret)
+	case external && c.GuestSessions:
+		say("JWT_SECRET: is needed with GUEST_SESSIONS, whose tokens it signs: "+example, auth.MinSecret)
+	case external && !isSet["PLACE_SECRET"]:
+		say("PLACE_SECRET: is needed with DATABASE_URL where JWT_SECRET is not set, the same for all instances: "+example, auth.MinSecret)
+	case external:
+	case isSet["JWKS_URL"] && !c.GuestSessions:
+		if !isSet["PLACE_SECRET"] {
+			c.PlaceSecret = random()
+		}
+	default:
+		c.JWTSecret, c.RandomSecret = random(), true
 	}
 	return wrong
 }

@@ -46,7 +46,7 @@ func (c *Config) settings() []setting {
 	add("ADDR", ":8080", "where to listen", address(&c.Addr))
 	add("LOG_LEVEL", "info", "what to log", level(&c.LogLevel))
 	add("LOG_FORMAT", "text", "how to log", oneOf(&c.LogFormat, "text", "json"))
-	add("START_TIMEOUT", "30s", "how long the stores may take to answer at the start, after which the program ends",
+	add("START_TIMEOUT", "30s", "how long the stores and the key server may take to answer at the start, after which the program ends",
 		duration(&c.StartTimeout, time.Second, 10*time.Minute))
 	add("SHUTDOWN_TIMEOUT", "10s", "how long requests in flight may take after SIGTERM",
 		duration(&c.ShutdownTimeout, time.Second, 5*time.Minute))
@@ -59,13 +59,20 @@ func (c *Config) settings() []setting {
 	add("MIGRATE", "on", "bring the database's schema up to date at the start", boolean(&c.Migrate))
 	add("DATA_DIR", "", "folder where the store within the process keeps the seats; when empty, they are gone at exit", text(&c.DataDir))
 
-	group = "Identity: JSON Web Tokens signed by HS256, whose sub is the user key"
-	add("JWT_SECRET", "", "what signs them; needed with DATABASE_URL, else a random one is made at each start", secret(&c.JWTSecret))
+	group = "Identity: JSON Web Tokens, whose sub is the user key, signed with a secret or by a key server"
+	add("JWT_SECRET", "", "what signs HS256; needed with DATABASE_URL unless JWKS_URL is set, else a random one is made at each start", secret(&c.JWTSecret))
+	add("JWKS_URL", "", "JWK set with the public keys of RS256, PS256, ES256, ES384, ES512 and EdDSA: https, or http on this machine; with JWT_SECRET, "+
+		"either may sign; needs JWT_ISSUER and JWT_AUDIENCE", text(&c.JWKSURL))
+	add("JWKS_ALLOW_HTTP", "off", "take keys from other machines by http, which whoever is on the way can replace", boolean(&c.JWKSAllowHTTP))
+	add("JWKS_REFRESH", "5m", "how often keys are asked for, beside when a token names a new one", duration(&c.JWKSRefresh, 10*time.Second, 24*time.Hour))
+	add("JWKS_MAX_STALE", "24h", "how long known keys are good for while the key server does not answer", duration(&c.JWKSMaxStale, time.Minute, 30*24*time.Hour))
 	add("JWT_ISSUER", "", "the iss that they must have, when set", text(&c.JWTIssuer))
 	add("JWT_AUDIENCE", "", "the aud that they must have, when set", text(&c.JWTAudience))
-	add("OPERATOR_CLAIM", "role=operator", "claim, a string or a list of them, that makes an operator", claim(&c.OperatorClaim))
-	add("GUEST_SESSIONS", "", "sign in whoever gives a name; on without DATABASE_URL, off with it", optional(boolean(&c.GuestSessions)))
-	add("PLACE_SECRET", "", "what proofs of a place are signed with; when empty, a key derived from JWT_SECRET", secret(&c.PlaceSecret))
+	add("OPERATOR_CLAIM", "role=operator", "claim, a string or a list of them, that makes an operator; dots lead into objects: realm_access.roles=operator",
+		claim(&c.OperatorClaim))
+	add("GUEST_SESSIONS", "", "sign in whoever gives a name; on without DATABASE_URL and JWKS_URL, off with either", optional(boolean(&c.GuestSessions)))
+	add("PLACE_SECRET", "", "what proofs of a place are signed with; when empty, a key derived from JWT_SECRET; needed with DATABASE_URL where that is not set",
+		secret(&c.PlaceSecret))
 
 	group = "The line"
 	add("TICK", "1s", "how often people are admitted and told their places", duration(&c.Tick, 20*time.Millisecond, time.Minute))
