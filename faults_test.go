@@ -38,8 +38,9 @@ func TestItIsLiveBeforeItsStoresAndReadyWithThem(t *testing.T) {
 		}
 		_, res, err := websocket.DefaultDialer.DialContext(t.Context(), strings.Replace(s.url, "http", "ws", 1)+"/graphql", nil)
 		if err == nil || res == nil || res.StatusCode != 503 {
-			t.Errorf("a socket before the stores: %v", err)
+			t.Fatalf("a socket before the stores: %v", err)
 		}
+		res.Body.Close()
 		heal.Heal()
 	}
 	s.awaitReady()
@@ -66,7 +67,7 @@ func through(t *testing.T, url string, p *testenv.Proxy) string {
 }
 
 func TestStoresThatNeverAnswerEndTheProgram(t *testing.T) {
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	nobody, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +354,7 @@ func TestAPageOfLecturesCostsTheSameHoweverLongItIs(t *testing.T) {
 func TestASlowBodyIsNotWaitedFor(t *testing.T) {
 	s := start(t, env{"READ_TIMEOUT": "1s"})
 	s.awaitReady()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
 	"seatline/internal/testenv"
@@ -81,9 +80,7 @@ func start(t *testing.T, settings ...env) *instance {
 	goroutines := goleak.IgnoreCurrent()
 	all := env{"ADDR": "127.0.0.1:0", "JWT_SECRET": secret, "TICK": "50ms", "LOG_LEVEL": "info"}
 	for _, e := range settings {
-		for k, v := range e {
-			all[k] = v
-		}
+		maps.Copy(all, e)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &instance{
@@ -255,179 +252,6 @@ func (s *instance) must(user, query string) answer {
 func (s *instance) newLecture(fields string) (id string) {
 	s.t.Helper()
 	return s.must("operator", `mutation{createLecture(input:{title:"라임 Lecture",`+fields+`}){id}}`).at("createLecture.id").(string)
-}
-
-// event is what a subscription says: a response, or how it ended.
-type event struct {
-	answer
-	end string // "complete", "error", or the close of the connection
-}
-
-// stream is a subscription over one of the transports.
-type stream struct {
-	t      *testing.T
-	events chan event
-	close  func() // ends it, and waits until its reader is gone
-}
-
-// transports are the ways to subscribe.
-var transports = map[string]func(s *instance, user, query string) *stream{
-	"graphql-transport-ws": func(s *instance, user, query string) *stream {
-		return s.socket("graphql-transport-ws", "subscribe", user, query)
-	},
-	"graphql-ws": func(s *instance, user, query string) *stream { return s.socket("graphql-ws", "start", user, query) },
-	"sse":        (*instance).eventStream,
-}
-
-func (s *instance) socket(protocol, subscribe, user, query string) *stream {
-	s.t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{protocol}, HandshakeTimeout: 10 * time.Second}
-	ws, res, err := dialer.DialContext(s.t.Context(), strings.Replace(s.url, "http", "ws", 1)+"/graphql", nil)
-	if err != nil {
-		s.t.Fatalf("dial: %v, %v", err, res)
-	}
-	s.t.Cleanup(func() { ws.Close() })
-	params := map[string]string{}
-	if user != "" {
-		params["Authorization"] = bearer(s.t, user)
-	}
-	for _, message := range []map[string]any{
-		{"type": "connection_init", "payload": params},
-		nil,
-		{"type": subscribe, "id": "1", "payload": map[string]any{"query": query}},
-	} {
-		if message == nil { // the acknowledgement comes first
-			var ack struct{ Type string }
-			if err := ws.ReadJSON(&ack); err != nil || ack.Type != "connection_ack" {
-				s.t.Fatalf("%s: %v %v", protocol, ack, err)
-			}
-			continue
-		}
-		if err := ws.WriteJSON(message); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	return newStream(s.t, ws, func(out *stream) { out.readSocket(ws) })
-}
-
-func newStream(t *testing.T, conn io.Closer, read func(*stream)) *stream {
-	out := &stream{t: t, events: make(chan event, 1000)}
-	out.close = func() {
-		conn.Close()
-		for range out.events {
-		}
-	}
-	t.Cleanup(out.close)
-	go read(out)
-	return out
-}
-
-func (out *stream) readSocket(ws *websocket.Conn) {
-	defer close(out.events)
-	for {
-		var m struct {
-			Type    string
-			Payload json.RawMessage
-		}
-		if err := ws.ReadJSON(&m); err != nil {
-			out.events <- event{end: err.Error()}
-			return
-		}
-		switch m.Type {
-		case "next", "data":
-			var e event
-			if err := json.Unmarshal(m.Payload, &e.answer); err != nil {
-				e.end = err.Error()
-			}
-			out.events <- e
-		case "error":
-			e := event{end: "error"}
-			if err := json.Unmarshal(m.Payload, &e.Errors); err != nil { // a list, or in the older protocol one error
-				_ = json.Unmarshal([]byte(`[`+string(m.Payload)+`]`), &e.Errors)
-			}
-			out.events <- e
-		case "complete":
-			out.events <- event{end: "complete"}
-		case "ping":
-			_ = ws.WriteJSON(map[string]string{"type": "pong"})
-		}
-	}
-}
-
-func (s *instance) eventStream(user, query string) *stream {
-	s.t.Helper()
-	b, err := json.Marshal(map[string]string{"query": query})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+"/graphql", bytes.NewReader(b))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "text/event-stream")
-	r.Header.Set("Authorization", bearer(s.t, user))
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return newStream(s.t, res.Body, func(out *stream) { out.readEvents(res.Body) })
-}
-
-func (out *stream) readEvents(body io.Reader) {
-	defer close(out.events)
-	kind := ""
-	for lines := bufio.NewScanner(body); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), ":")
-		switch value = strings.TrimPrefix(value, " "); {
-		case name == "event":
-			kind = value
-		case name == "data" && kind == "next":
-			var e event
-			if err := json.Unmarshal([]byte(value), &e.answer); err != nil {
-				e.end = err.Error()
-			}
-			out.events <- e
-		case name == "data" && kind == "complete":
-			out.events <- event{end: "complete"}
-		}
-	}
-	out.events <- event{end: "the connection ended"}
-}
-
-// until reads events until one is as wanted, and returns it.
-func (out *stream) until(what string, wanted func(event) bool) event {
-	out.t.Helper()
-	within := time.After(20 * time.Second)
-	var last event
-	for {
-		select {
-		case e, ok := <-out.events:
-			if !ok {
-				out.t.Fatalf("waiting for %s: nothing more after %+v", what, last)
-			}
-			if last = e; wanted(e) {
-				return e
-			}
-		case <-within:
-			out.t.Fatalf("waiting for %s: not after %+v", what, last)
-		}
-	}
-}
-
-// untilStatus reads until the position's status is this one.
-func (out *stream) untilStatus(status string) event {
-	out.t.Helper()
-	return out.until(status, func(e event) bool { return e.at("queuePosition.status") == status })
-}
-
-// completed expects the end, and nothing but it.
-func (out *stream) completed() {
-	out.t.Helper()
-	if e := out.until("the end", func(e event) bool { return true }); e.end != "complete" {
-		out.t.Errorf("after the last event came %+v", e)
-	}
 }
 
 // checkInvariants looks at every lecture's seats: what must hold after any story.

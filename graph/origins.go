@@ -28,10 +28,10 @@ func canonicalOrigin(s string) (string, bool) {
 		return "", false
 	}
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
-	switch {
-	case scheme == "http":
+	switch scheme {
+	case "http":
 		host = strings.TrimSuffix(host, ":80")
-	case scheme == "https":
+	case "https":
 		host = strings.TrimSuffix(host, ":443")
 	}
 	return scheme + "://" + host, true

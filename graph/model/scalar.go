@@ -21,7 +21,7 @@ func (e *BadInput) Error() string { return e.Reason }
 
 // MarshalInt writes an Int.
 func MarshalInt(i int) graphql.Marshaler {
-	return graphql.WriterFunc(func(w io.Writer) { io.WriteString(w, strconv.Itoa(i)) })
+	return graphql.WriterFunc(func(w io.Writer) { _, _ = io.WriteString(w, strconv.Itoa(i)) })
 }
 
 // UnmarshalInt reads an Int as GraphQL defines it: 32 bits, and a number, not
@@ -61,7 +61,7 @@ func MarshalFloat(f float64) graphql.Marshaler {
 		return graphql.Null
 	}
 	return graphql.WriterFunc(func(w io.Writer) {
-		w.Write(strconv.AppendFloat(nil, f, 'g', -1, 64))
+		_, _ = w.Write(strconv.AppendFloat(nil, f, 'g', -1, 64))
 	})
 }
 
@@ -115,7 +115,7 @@ func MarshalTime(t time.Time) graphql.Marshaler {
 	return graphql.WriterFunc(func(w io.Writer) {
 		b := append(make([]byte, 0, 40), '"')
 		b = t.UTC().AppendFormat(b, time.RFC3339Nano)
-		w.Write(append(b, '"'))
+		_, _ = w.Write(append(b, '"'))
 	})
 }
 
