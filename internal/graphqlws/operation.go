@@ -113,6 +113,7 @@ func (c *conn) complete(id string) {
 
 // run executes the operation and says how it ended.
 func (op *operation) run(ctx context.Context, params *graphql.RawParams) {
+	defer op.conn.recover("ending an operation")
 	defer op.end()
 	errs := op.execute(ctx, params)
 	buf := op.conn.t.buffer()
@@ -211,7 +212,7 @@ func (op *operation) end() {
 	op.cancel()
 	c := op.conn
 	c.mu.Lock()
-	if !op.over { // A panic on the way out; there is no other way here.
+	if !op.over { // A panic on the way out: an error's own marshaler, say.
 		op.over = true
 		delete(c.ops, op.id)
 	}

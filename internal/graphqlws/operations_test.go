@@ -285,6 +285,28 @@ func TestPanicsWhilePresenting(t *testing.T) {
 	}
 }
 
+// mine is an error extension that fails when the client is to be told of it.
+type mine struct{}
+
+func (mine) MarshalJSON() ([]byte, error) { panic("marshaler") }
+
+// Where not even the error can be told, the socket ends, and the process goes on.
+func TestPanicWhileTellingTheError(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, graphqlws.Options{})
+	h := handler.New(s.lab)
+	h.AddTransport(s.Transport)
+	h.SetErrorPresenter(func(context.Context, error) *gqlerror.Error {
+		return &gqlerror.Error{Message: "boom", Extensions: map[string]any{"mine": mine{}}}
+	})
+	s.http.Config.Handler = h
+	bystander := s.open(t, transportWS)
+	p := s.open(t, transportWS)
+	p.subscribe("1", `{`)
+	p.expectClose(1011, "Internal server error")
+	bystander.pingPong()
+}
+
 // Operations end with their socket even where Init's context has nothing to do
 // with it.
 func TestForeignInitContext(t *testing.T) {
