@@ -24,8 +24,12 @@ run: ## Run Seatline on its embedded stores
 build: ## Build bin/seatline
 	CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o bin/seatline .
 
+.PHONY: assets
+assets: ## Put the playground's npm packages into what is built next, so that it works offline
+	@scripts/assets
+
 .PHONY: test
-test: setup lint verify ## Run everything: set-up, lint, generated code, all tests with the race detector
+test: setup assets lint verify ## Run everything: set-up, lint, generated code, all tests with the race detector
 	go test -race ./...
 
 .PHONY: setup
@@ -85,3 +89,4 @@ image: ## Build the container image
 .PHONY: clean
 clean: ## Remove what was built
 	rm -rf bin artefacts
+	find web/assets -type f -not -name .gitignore -delete

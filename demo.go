@@ -65,6 +65,7 @@ func (p *program) greet(guests *auth.Guests) {
 	if p.cfg.Embedded() && guests != nil {
 		if token, viewer, err := guests.OperatorToken(); err == nil {
 			row("Operator", home+"/#token="+token)
+			row("", home+"/playground#token="+token)
 			row("", "good until "+viewer.ExpiresAt.Local().Format(time.DateTime))
 		}
 	}

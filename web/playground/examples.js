@@ -17,9 +17,10 @@ const POSITION = `status
 /** What a student does, from signing in to cancelling. */
 const student = [
   {
-    query: `# 1. Sign in as a guest. The tabs that follow are sent with this token, over
-# HTTP and over the socket, unless their Headers editor has an Authorization
-# of its own. Where guests are off, put your token there.
+    query: `# 1. Sign in as a guest. All tabs send this
+# token, over HTTP and over the socket, unless
+# their Headers have an Authorization of their
+# own. Where guests are off, put yours there.
 mutation SignIn($name: String!) {
   startSession(name: $name) {
     token
@@ -34,7 +35,8 @@ mutation SignIn($name: String!) {
     variables: JSON.stringify({ name: 'Ada' }, null, 2),
   },
   {
-    query: `# 2. Look at what there is. The tabs that follow need an id of these.
+    query: `# 2. Look at what there is. The next tabs need
+# one of these ids in their Variables.
 query Lectures($search: String) {
   lectures(first: 20, search: $search) {
     totalCount
@@ -53,7 +55,8 @@ query Lectures($search: String) {
     variables: JSON.stringify({ search: null }, null, 2),
   },
   {
-    query: `# 3. Take a place in the line. Doing it again changes nothing.
+    query: `# 3. Take a place in the line. Doing it again
+# changes nothing.
 mutation Join($lectureId: ID!) {
   joinQueue(lectureId: $lectureId) {
     ${POSITION}
@@ -64,8 +67,9 @@ mutation Join($lectureId: ID!) {
     variables: lecture,
   },
   {
-    query: `# 4. Watch your place, live over a WebSocket. It goes on until you stop it, go to
-# another tab, or your story is over. Join from another window meanwhile.
+    query: `# 4. Watch your place, live over a WebSocket,
+# until you stop it, change to another tab, or
+# have enrolled.
 subscription Watch($lectureId: ID!) {
   queuePosition(lectureId: $lectureId) {
     ${POSITION}
@@ -78,7 +82,8 @@ subscription Watch($lectureId: ID!) {
     variables: lecture,
   },
   {
-    query: `# 5. Admitted? A seat is held for you until ticketExpiresAt. Take it.
+    query: `# 5. Admitted? A seat is held for you until
+# ticketExpiresAt. Take it.
 mutation Enrol($lectureId: ID!) {
   enroll(lectureId: $lectureId) {
     status
@@ -113,7 +118,8 @@ query Receipt($lectureId: ID!) {
     variables: lecture,
   },
   {
-    query: `# 7. Give the seat back. It goes to the next in line; the receipt is kept.
+    query: `# 7. Give the seat back. It goes to the next in
+# line, and the receipt is kept.
 mutation Cancel($lectureId: ID!) {
   cancelEnrollment(lectureId: $lectureId) {
     number
@@ -129,8 +135,9 @@ mutation Cancel($lectureId: ID!) {
 /** What an operator does. */
 const operator = [
   {
-    query: `# 8. Operators: create a lecture. The Headers editor has their token: follow the
-# operator's link to /playground that the server prints, or put yours there.
+    query: `# 8. Operators: create a lecture. The token is in
+# Headers if you came by the operator's link that
+# the server prints. Otherwise put yours there.
 mutation CreateLecture($input: CreateLectureInput!) {
   createLecture(input: $input) {
     id
@@ -148,7 +155,7 @@ mutation CreateLecture($input: CreateLectureInput!) {
     }, null, 2),
   },
   {
-    query: `# 9. Operators: the line in figures, once a tick.
+    query: `# 9. Operators: the line in figures, live.
 subscription LineStats($lectureId: ID!) {
   lineStats(lectureId: $lectureId) {
     lineState

@@ -92,10 +92,16 @@ function start() {
     element('notice').textContent = 'GraphiQL could not be loaded. To have it come with the binary, run “make assets” and build again.';
     return;
   }
+  const tabs = examples(sessionStorage.getItem(OPERATOR));
+  if (tabs[0] && !sessionStorage.getItem('graphiql:tabState')) {
+    // Of the first tab GraphiQL would show the query alone.
+    sessionStorage.setItem('graphiql:query', tabs[0].query);
+    sessionStorage.setItem('graphiql:variables', tabs[0].variables);
+  }
   root = ReactDOM.createRoot(element('graphiql'));
   root.render(React.createElement(GraphiQL, {
     fetcher: createFetcher(),
-    defaultTabs: examples(sessionStorage.getItem(OPERATOR)),
+    defaultTabs: tabs,
     defaultEditorToolsVisibility: 'variables',
     storage: sessionStorage,
     shouldPersistHeaders: true,
@@ -103,6 +109,11 @@ function start() {
   }));
 }
 
+// GraphiQL shows a subscription's errors, and rejects a second promise with them that
+// nobody waits for.
+addEventListener('unhandledrejection', (event) => {
+  if (Array.isArray(event.reason) && event.reason.every((error) => typeof error?.message === 'string')) event.preventDefault();
+});
 element('examples').addEventListener('click', startOver);
 element('sign-out').addEventListener('click', () => remember(null));
 addEventListener('hashchange', takeTokenFromLink);
