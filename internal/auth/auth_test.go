@@ -41,8 +41,9 @@ func TestValidUserKey(t *testing.T) {
 }
 
 func FuzzValidUserKey(f *testing.F) {
-	f.Add("kim")
-	f.Add("\xed\xa0\x80")
+	for _, key := range []string{"kim", "\xed\xa0\x80", "a\x00b", "cafe\u0301", "a:b{c}%2F", "\u202e", "\ufeffkim", "\u2028", strings.Repeat("é", 64), "👩‍🚀\ufe0f"} {
+		f.Add(key)
+	}
 	f.Fuzz(func(t *testing.T, key string) {
 		if ValidUserKey(key) != nil {
 			return

@@ -8,6 +8,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"net/http"
@@ -58,7 +59,7 @@ func claims(changes jwt.MapClaims) jwt.MapClaims {
 	return c
 }
 
-func sign(t *testing.T, method jwt.SigningMethod, key any, c jwt.MapClaims) string {
+func sign(t testing.TB, method jwt.SigningMethod, key any, c jwt.MapClaims) string {
 	t.Helper()
 	token, err := jwt.NewWithClaims(method, c).SignedString(key)
 	if err != nil {
@@ -257,22 +258,6 @@ func TestShortSecrets(t *testing.T) {
 	}
 }
 
-func TestParseClaim(t *testing.T) {
-	for in, want := range map[string]Claim{
-		"role=operator":                      {"role", "operator"},
-		"https://id.example/c?a=roles=staff": {"https://id.example/c?a=roles", "staff"},
-	} {
-		if got, err := ParseClaim(in); err != nil || got != want || got.String() != in {
-			t.Errorf("%s: %v, %v", in, got, err)
-		}
-	}
-	for _, in := range []string{"", "=", "role", "role=", "=operator", "sub=kim", "exp=1", "name=x"} {
-		if got, err := ParseClaim(in); err == nil {
-			t.Errorf("%q: %v", in, got)
-		}
-	}
-}
-
 func TestFromPayload(t *testing.T) {
 	good, eve := hs256(t, nil), hs256(t, jwt.MapClaims{"sub": "eve"})
 	tests := []struct {
@@ -360,6 +345,39 @@ func FuzzVerify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) {
 		if got, err := v.Verify(t.Context(), token); !errors.Is(err, ErrInvalidToken) {
 			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+func FuzzFromPayload(f *testing.F) {
+	o := options()
+	v, err := NewVerifier(o)
+	if err != nil {
+		f.Fatal(err)
+	}
+	good := sign(f, jwt.SigningMethodHS256, secret, claims(nil))
+	for _, payload := range []string{
+		`null`, `{}`, `{"Authorization":null}`, `{"Authorization":""}`, `{"Authorization":"Bearer ` + good + `"}`, `{"authorization":"` + good + `"}`,
+		`{"Authorization":"` + good + `","authorization":"` + good + `"}`, `{"Authorization":["` + good + `"]}`, `{"Authorization":{"authorization":true}}`,
+		`{"AUTHORIZATION":"` + good + `"}`, `{"Authorization":"Bearer"}`, `{"Authorization":"\ud800"}`, `{"Authorization":"Bearer \u0000"}`,
+	} {
+		f.Add([]byte(payload))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		var decoded map[string]any
+		if json.Unmarshal(payload, &decoded) != nil {
+			return
+		}
+		got, err := v.FromPayload(t.Context(), decoded)
+		switch {
+		case errors.Is(err, ErrNoToken), errors.Is(err, ErrInvalidToken):
+			if got != (Viewer{}) {
+				t.Errorf("%q: refused, and yet %+v", payload, got)
+			}
+		case err != nil:
+			t.Errorf("%q: %v", payload, err)
+		case got.UserKey != "kim" || !strings.Contains(string(payload), good[:20]) && !strings.Contains(string(payload), "\\u"):
+			t.Errorf("%q: %+v out of nothing", payload, got)
 		}
 	})
 }
