@@ -28,7 +28,7 @@ const (
 
 // Options configures a Handler.
 type Options struct {
-	Resolver      *Resolver
+	Resolver      generated.ResolverRoot // a *Resolver
 	Roster        *registrar.Seats
 	Verifier      *auth.Verifier
 	Origins       []string // beside our own

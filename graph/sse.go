@@ -36,7 +36,7 @@ func (t eventStream) Do(w http.ResponseWriter, r *http.Request, exec graphql.Gra
 	params.Headers = r.Header
 	ctx, done, ok := t.streams.open(r.Context())
 	if !ok {
-		reply.refuse(&requestError{http.StatusServiceUnavailable, "the server is stopping"})
+		refuseForNow(w, r, "the server is stopping; ask again")
 		return
 	}
 	defer done()
