@@ -1,0 +1,473 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+)
+
+// website is a handler behind a real server.
+type website struct {
+	*testing.T
+	url string
+}
+
+func serve(t *testing.T, h http.Handler) website {
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return website{t, server.URL}
+}
+
+// reply is an answer with its body read, compressed or not as it came.
+type reply struct {
+	*http.Response
+	body []byte
+}
+
+// do sends a request with the header's lines, "Name: value".
+func (s website) do(method, address string, lines ...string) reply {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), method, s.url+address, http.NoBody)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ": ")
+		r.Header.Add(name, value)
+	}
+	client := &http.Transport{DisableCompression: true}
+	defer client.CloseIdleConnections()
+	response, err := client.RoundTrip(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return reply{response, body}
+}
+
+// get is what a browser's GET gives, decompressed.
+func (s website) get(address string) reply {
+	s.Helper()
+	got := s.do("GET", address, "Accept-Encoding: gzip, deflate, br, zstd")
+	if got.Header.Get("Content-Encoding") == "gzip" {
+		got.body = gunzip(s.T, got.body)
+	}
+	return got
+}
+
+func gunzip(t *testing.T, body []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}
+
+// tree is a small site; what is in it is what the tests below change.
+func tree() fstest.MapFS {
+	return fstest.MapFS{
+		"index.html": {Data: []byte(`<!doctype html><title>x</title><link rel="stylesheet" href="style.css"><script type="module" src="/app/main.js"></script>
+<img src="https://elsewhere.example/x.png"><a href="sdk.js">the SDK</a><code>&lt;script src="sdk.js"&gt;</code><link rel="next" href="manual.html">` + strings.Repeat("words ", 100))},
+		"manual.html":     {Data: []byte(`<script type="module" src="sdk.js"></script>`)},
+		"help/index.html": {Data: []byte(`<link href="../style.css"><script src="help.js"></script>`)},
+		"help/help.js":    {Data: []byte("export {}")},
+		"app/main.js":     {Data: []byte(strings.Repeat("import '../sdk.js';\n", 50))},
+		"sdk.js":          {Data: []byte(strings.Repeat("export const x = 1;\n", 50))},
+		"sdk.d.ts":        {Data: []byte("export declare const x: number;")},
+		"style.css":       {Data: []byte("body { color: red }")},
+	}
+}
+
+func serveTree(t *testing.T, tree, assets fs.FS) (website, *handler) {
+	t.Helper()
+	h, err := newHandler(tree, assets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, h), h
+}
+
+func TestEveryFileIsServed(t *testing.T) {
+	s := serve(t, Handler())
+	sources, err := readAll(sub(t, static, "static"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range sources {
+		got := s.get("/" + source.name)
+		if got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != contentTypes[path.Ext(source.name)] {
+			t.Errorf("%s: %s, of type %q", source.name, got.Status, got.Header.Get("Content-Type"))
+		}
+		if !source.isPage() && !bytes.Equal(got.body, source.content) {
+			t.Errorf("%s: another content", source.name)
+		}
+		if cache := got.Header.Get("Cache-Control"); cache != "no-cache" {
+			t.Errorf("%s: Cache-Control: %s", source.name, cache)
+		}
+	}
+	for _, name := range []string{"/sdk.js", "/sdk.d.ts"} {
+		if origin := s.get(name).Header.Get("Access-Control-Allow-Origin"); origin != "*" {
+			t.Errorf("%s is for pages of %q", name, origin)
+		}
+	}
+	if origin := s.get("/").Header.Get("Access-Control-Allow-Origin"); origin != "" {
+		t.Errorf("the app is for pages of %q", origin)
+	}
+}
+
+var (
+	loaded     = regexp.MustCompile(`<(?:link|script|img)\b[^>]*?\b(?:href|src)="([^"]+)"`)
+	imported   = regexp.MustCompile(`(?m)^(?:import|export)\b[^'"]*?\bfrom '([^']+)'|^import '([^']+)'`)
+	importedOn = regexp.MustCompile(`\bimport\('([^']+)'\)`) // when somebody asks for it
+)
+
+// Everything that a browser loads to show the app has an address that changes with
+// its content, and there is little enough of it for ten thousand phones at once.
+func TestFirstLoad(t *testing.T) {
+	s := serve(t, Handler())
+	page := s.get("/")
+	size := len(s.do("GET", "/", "Accept-Encoding: gzip").body)
+	var visit func(address string, counted bool)
+	seen := map[string]bool{}
+	visit = func(address string, counted bool) {
+		if seen[address] {
+			return
+		}
+		seen[address] = true
+		got := s.get(address)
+		if got.StatusCode != http.StatusOK || !strings.Contains(got.Header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %s, Cache-Control: %s", address, got.Status, got.Header.Get("Cache-Control"))
+		}
+		if counted {
+			size += len(s.do("GET", address, "Accept-Encoding: gzip").body)
+		}
+		if path.Ext(address) != ".js" {
+			return
+		}
+		for _, m := range imported.FindAllSubmatch(got.body, -1) {
+			visit(path.Join(path.Dir(address), string(m[1])+string(m[2])), counted)
+		}
+		for _, m := range importedOn.FindAllSubmatch(got.body, -1) {
+			visit(path.Join(path.Dir(address), string(m[1])), false)
+		}
+	}
+	for _, m := range loaded.FindAllSubmatch(page.body, -1) {
+		visit(string(m[1]), true)
+	}
+	if len(seen) < 5 {
+		t.Errorf("only %v is loaded", seen)
+	}
+	t.Logf("first load: %d files, %.1f KB", len(seen)+1, float64(size)/1024)
+	if size > 60<<10 {
+		t.Errorf("a first load of %d bytes", size)
+	}
+}
+
+func TestPagesNameWhatNeverChanges(t *testing.T) {
+	s, h := serveTree(t, tree(), fstest.MapFS{})
+	at := "/static/" + h.site.hash
+	for address, wants := range map[string][]string{
+		"/": {
+			`href="` + at + `/style.css"`, `src="` + at + `/app/main.js"`, `src="https://elsewhere.example/x.png"`,
+			`<a href="sdk.js">`, `&lt;script src="sdk.js"&gt;`, `href="manual.html"`,
+		},
+		"/manual.html": {`src="` + at + `/sdk.js"`},
+		"/help/":       {`href="` + at + `/style.css"`, `src="` + at + `/help/help.js"`},
+	} {
+		got := s.get(address)
+		for _, want := range wants {
+			if !bytes.Contains(got.body, []byte(want)) {
+				t.Errorf("%s: no %s in\n%s", address, want, got.body)
+			}
+		}
+	}
+}
+
+// While instances of two builds are running, either may be asked for what a page
+// of the other names.
+func TestAnotherBuild(t *testing.T) {
+	before, h := serveTree(t, tree(), fstest.MapFS{})
+	changed := tree()
+	changed["app/main.js"] = &fstest.MapFile{Data: []byte("import '../sdk.js'; // changed")}
+	after, h2 := serveTree(t, changed, fstest.MapFS{})
+	if h.site.hash == h2.site.hash {
+		t.Fatal("another content has the same address")
+	}
+	if a, b := before.get("/").Header.Get("ETag"), after.get("/").Header.Get("ETag"); a == b {
+		t.Error("the page that names it has the same ETag")
+	}
+	if a, b := before.get("/sdk.js").Header.Get("ETag"), after.get("/sdk.js").Header.Get("ETag"); a != b {
+		t.Error("a file that did not change has another ETag")
+	}
+	got := after.get(h.site.address("app/main.js"))
+	if got.StatusCode != http.StatusOK || !bytes.Contains(got.body, []byte("changed")) || got.Header.Get("Cache-Control") != "no-cache" {
+		t.Errorf("what the older page names: %s %q, Cache-Control: %s", got.Status, got.body, got.Header.Get("Cache-Control"))
+	}
+	for _, address := range []string{
+		h.site.address("app/none.js"), h.site.address("index.html"), h.site.address(""), h2.site.address("index.html"),
+		"/static/xyz/app/main.js", "/static/0123456789abcde/app/main.js", "/static/g123456789abcdef/app/main.js",
+	} {
+		if got := after.get(address); got.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %s", address, got.Status)
+		}
+	}
+}
+
+func TestRevalidation(t *testing.T) {
+	s, h := serveTree(t, tree(), fstest.MapFS{})
+	for _, address := range []string{"/", "/sdk.js", "/playground", h.site.address("app/main.js")} {
+		plain := s.do("GET", address)
+		small := s.do("GET", address, "Accept-Encoding: gzip")
+		plainTag, smallTag := plain.Header.Get("ETag"), small.Header.Get("ETag")
+		if plainTag == smallTag || !strings.HasPrefix(plainTag, `"`) || !strings.HasPrefix(smallTag, `"`) {
+			t.Errorf("%s: ETag %s, compressed %s", address, plainTag, smallTag)
+		}
+		for _, c := range []struct {
+			name  string
+			lines []string
+			want  int
+		}{
+			{"the same", []string{"If-None-Match: " + plainTag}, 304},
+			{"the same, compressed", []string{"If-None-Match: " + smallTag, "Accept-Encoding: gzip"}, 304},
+			{"weakened by a proxy", []string{"If-None-Match: W/" + smallTag, "Accept-Encoding: gzip"}, 304},
+			{"one of several", []string{`If-None-Match: "a", "b", ` + plainTag}, 304},
+			{"any", []string{"If-None-Match: *"}, 304},
+			{"another", []string{`If-None-Match: "another"`}, 200},
+			{"the other encoding's", []string{"If-None-Match: " + plainTag, "Accept-Encoding: gzip"}, 200},
+			{"nonsense", []string{"If-None-Match: " + strings.Trim(plainTag, `"`)}, 200},
+		} {
+			got := s.do("GET", address, c.lines...)
+			if got.StatusCode != c.want {
+				t.Errorf("%s, %s: %s", address, c.name, got.Status)
+			}
+			if c.want != http.StatusNotModified {
+				continue
+			}
+			for _, name := range []string{"ETag", "Cache-Control", "Vary", "Content-Security-Policy"} {
+				if got.Header.Get(name) == "" {
+					t.Errorf("%s, %s: a 304 without %s", address, c.name, name)
+				}
+			}
+			if len(got.body) > 0 {
+				t.Errorf("%s, %s: a 304 with %d bytes", address, c.name, len(got.body))
+			}
+		}
+	}
+}
+
+func TestCompression(t *testing.T) {
+	s, _ := serveTree(t, tree(), fstest.MapFS{})
+	want := tree()["app/main.js"].Data
+	for accept, gzipped := range map[string]bool{
+		"":                             false,
+		"gzip":                         true,
+		"GZIP":                         true,
+		"x-gzip":                       true,
+		"deflate, gzip;q=1.0, *;q=0.5": true,
+		"br, gzip ; q=0.1":             true,
+		"*":                            true,
+		"*;q=0":                        false,
+		"gzip;q=0":                     false,
+		"gzip;q=0.000, *":              false,
+		"gzip;q=x":                     false,
+		"identity":                     false,
+		"br":                           false,
+		"gzipped":                      false,
+		",;,q=1":                       false,
+	} {
+		got := s.do("GET", "/app/main.js", "Accept-Encoding: "+accept)
+		if (got.Header.Get("Content-Encoding") == "gzip") != gzipped {
+			t.Errorf("%q: Content-Encoding: %s", accept, got.Header.Get("Content-Encoding"))
+		}
+		body := got.body
+		if got.Header.Get("Content-Length") != strconv.Itoa(len(body)) || got.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: %d bytes, %v", accept, len(body), got.Header)
+		}
+		if gzipped {
+			if len(body) >= len(want) {
+				t.Errorf("%q: %d bytes of %d", accept, len(body), len(want))
+			}
+			body = gunzip(t, body)
+		}
+		if !bytes.Equal(body, want) {
+			t.Errorf("%q: another content", accept)
+		}
+	}
+	if got := s.do("GET", "/style.css", "Accept-Encoding: gzip"); got.Header.Get("Content-Encoding") != "" {
+		t.Error("what compression makes larger is compressed")
+	}
+}
+
+func TestMethods(t *testing.T) {
+	s, h := serveTree(t, tree(), fstest.MapFS{})
+	for _, address := range []string{"/", "/sdk.js", "/playground", h.site.address("sdk.js"), "/none"} {
+		get := s.do("GET", address, "Accept-Encoding: gzip")
+		head := s.do("HEAD", address, "Accept-Encoding: gzip")
+		if len(head.body) > 0 || head.StatusCode != get.StatusCode {
+			t.Errorf("HEAD %s: %s, %d bytes", address, head.Status, len(head.body))
+		}
+		get.Header.Del("Date")
+		head.Header.Del("Date")
+		if fmt.Sprint(get.Header) != fmt.Sprint(head.Header) {
+			t.Errorf("HEAD %s: %v\nGET: %v", address, head.Header, get.Header)
+		}
+	}
+	for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS", "PROPFIND"} {
+		if got := s.do(method, "/"); got.StatusCode != http.StatusMethodNotAllowed || got.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s: %s, Allow: %s", method, got.Status, got.Header.Get("Allow"))
+		}
+	}
+}
+
+// As it is sent, a path may be anything; what there is are files by exact names.
+func TestUnknownPaths(t *testing.T) {
+	s, h := serveTree(t, tree(), fstest.MapFS{"react.production.min.js": {Data: []byte("x")}})
+	for _, address := range []string{
+		"/none", "/index", "/index.html/", "/sdk.js/", "/SDK.js", "/app", "/app/", "/help", "/static", "/static/", "/static/app/main.js",
+		"/../web.go", "/app/../../web.go", "/%2e%2e/web.go", "/..%2fweb.go", "/app/..%5c..%5cweb.go", "/./sdk.js", "//sdk.js", "/app//main.js",
+		"/static/" + h.site.hash, "/static/" + h.site.hash + "/", "/static/" + h.site.hash + "/../../web.go", "/static/" + h.site.hash + "/%2e%2e/web.go",
+		"/sdk.js%00", "/sdk.js%00.html", "/etc/passwd", "/playground/page.html", "/playground/package.json", "/playground/assets.json",
+		"/playground/../web.go", "/playground/node_modules/", "/assets/.gitignore", "/playground/react.production.min.js", "/%ff",
+	} {
+		if got := s.raw(address); got.StatusCode != http.StatusNotFound || got.Header.Get("Content-Security-Policy") == "" {
+			t.Errorf("%s: %s %v", address, got.Status, got.Header)
+		}
+	}
+	if got := s.raw("/sdk.js?v=1"); got.StatusCode != http.StatusOK {
+		t.Errorf("with a query: %s", got.Status)
+	}
+}
+
+// raw sends an address as it stands, which no client would.
+func (s website) raw(address string) *http.Response {
+	s.Helper()
+	conn, err := new(net.Dialer).DialContext(s.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", address); err != nil {
+		s.Fatal(err)
+	}
+	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	_ = got.Body.Close()
+	return got
+}
+
+var (
+	inlineScript = regexp.MustCompile(`(?i)<script\b(?:[^>]*>\s*[^<\s]|[^>s]*>)|\son[a-z]+\s*=|\sstyle\s*=|<style\b|="\s*javascript:`)
+	external     = regexp.MustCompile(`(?i)(?:src|href)="(?:https?:)?//`)
+)
+
+func TestNothingInlineAndNothingFromElsewhere(t *testing.T) {
+	s := serve(t, Handler())
+	for _, address := range pages(t) {
+		got := s.get(address)
+		if at := inlineScript.Find(got.body); at != nil {
+			t.Errorf("%s: inline %s", address, at)
+		}
+		if at := external.Find(got.body); at != nil {
+			t.Errorf("%s: loads or links %s", address, at)
+		}
+		checkPolicy(t, address, got.Header)
+	}
+	for _, h := range []reply{s.get("/none"), s.do("POST", "/"), s.get("/sdk.js"), s.do("GET", "/", "If-None-Match: *")} {
+		checkPolicy(t, h.Status, h.Header)
+	}
+	for _, bad := range []string{`<script>x</script>`, `<p onclick = "x">`, `<p style="x">`, `<script src="x">x</script>`} {
+		if !inlineScript.MatchString(bad) {
+			t.Errorf("this test does not see %s", bad)
+		}
+	}
+}
+
+// pages are the addresses of the HTML in static.
+func pages(t *testing.T) []string {
+	t.Helper()
+	all := []string{"/"}
+	sources, err := readAll(sub(t, static, "static"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range sources {
+		if source.isPage() {
+			all = append(all, "/"+source.name)
+		}
+	}
+	return all
+}
+
+func checkPolicy(t *testing.T, what string, h http.Header) {
+	t.Helper()
+	policy := h.Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'; ", "base-uri 'none'", "frame-ancestors 'none'", "form-action ", "connect-src 'self';"} {
+		if !strings.Contains(policy, want) {
+			t.Errorf("%s: no %q in %s", what, want, policy)
+		}
+	}
+	for _, bad := range []string{"unsafe", "*", " https:;", " https: ", " http:", " ws", "blob:", "script-src 'self' data:"} {
+		if strings.Contains(policy, bad) {
+			t.Errorf("%s: %q in %s", what, bad, policy)
+		}
+	}
+	if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" || !strings.Contains(h.Get("Permissions-Policy"), "camera=()") {
+		t.Errorf("%s: %v", what, h)
+	}
+}
+
+// What is compressed when it is first asked for is compressed once, whoever asks.
+func TestManyAtOnce(t *testing.T) {
+	content := bytes.Repeat([]byte("react, react, "), 20_000)
+	s, _ := serveTree(t, tree(), allAssets(t, content))
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			got := s.do("GET", "/playground/react@18.2.0/react.production.min.js", "Accept-Encoding: gzip")
+			if !bytes.Equal(gunzip(s.T, got.body), content) {
+				s.Error("another content")
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func sub(t testing.TB, files fs.FS, folder string) fs.FS {
+	t.Helper()
+	f, err := fs.Sub(files, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// BenchmarkHandler is what making everything ready adds to a start.
+func BenchmarkHandler(b *testing.B) {
+	for b.Loop() {
+		Handler()
+	}
+}
