@@ -28,8 +28,11 @@ import (
 
 func TestMain(m *testing.M) {
 	// A hundred histories take a minute; -rapid.checks=100 runs them.
-	if err := flag.Set("rapid.checks", "25"); err != nil {
-		panic(err)
+	// What fails is printed with its seed, not left in a file.
+	for name, value := range map[string]string{"rapid.checks": "25", "rapid.nofailfile": "true"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }

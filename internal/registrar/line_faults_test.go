@@ -150,8 +150,11 @@ func TestAFullQueue(t *testing.T) {
 	claiming := make(chan struct{}, room)
 	open := make(chan struct{})
 	d.line.onClaim = func(user string) error {
-		if user == "elsewhere" {
+		switch user {
+		case "elsewhere":
 			return nil
+		case users[room]:
+			t.Error("somebody for whom there was no room claimed a ticket")
 		}
 		claiming <- struct{}{}
 		<-open
@@ -233,4 +236,60 @@ func TestStopUnderALock(t *testing.T) {
 	if !d.line.ticket(id, "kim") {
 		t.Error("the ticket did not come back")
 	}
+}
+
+// A second call of the same person shares the first one's attempt: it asks the
+// line for nothing, and gets the outcome.
+func TestASecondCallSharesTheAttempt(t *testing.T) {
+	d := newDesk(t, sqlite(t), registrar.Options{})
+	id := d.lecture(1)
+	d.line.admit(id, "kim")
+	claims := make(chan struct{}, 100)
+	open := make(chan struct{})
+	d.line.onClaim = func(string) error {
+		claims <- struct{}{}
+		<-open
+		return nil
+	}
+	var first, last sync.WaitGroup
+	first.Go(func() { d.enroll(id, "kim", registrar.Enrolled) })
+	<-claims
+	for range 10 {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		if _, err := d.Enroll(ctx, id, "kim"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Enroll: %v", err)
+		}
+		cancel()
+	}
+	shared := make(chan registrar.Outcome, 1)
+	ctx := &watched{Context: t.Context(), waiting: make(chan struct{})}
+	last.Go(func() {
+		outcome, err := d.Enroll(ctx, id, "kim")
+		if err != nil {
+			t.Error(err)
+		}
+		shared <- outcome
+	})
+	<-ctx.waiting
+	close(open)
+	first.Wait()
+	last.Wait()
+	if got := <-shared; got.Status != registrar.AlreadyEnrolled || got.Receipt == nil || got.Receipt.Number != 1 {
+		t.Errorf("the shared outcome is %+v", got)
+	}
+	if n := len(claims); n != 0 {
+		t.Errorf("%d more claims were sent", n)
+	}
+}
+
+// watched is a context that tells when somebody begins to wait for its end.
+type watched struct {
+	context.Context
+	once    sync.Once
+	waiting chan struct{}
+}
+
+func (w *watched) Done() <-chan struct{} {
+	w.once.Do(func() { close(w.waiting) })
+	return w.Context.Done()
 }
