@@ -37,6 +37,11 @@ var transports = map[string]func(s *instance, user, query string) *stream{
 
 func (s *instance) socket(protocol, subscribe, user, query string) *stream {
 	s.t.Helper()
+	return s.socketAs(bearer(s.t, user), protocol, subscribe, query)
+}
+
+func (s *instance) socketAs(authorization, protocol, subscribe, query string) *stream {
+	s.t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{protocol}, HandshakeTimeout: 10 * time.Second}
 	ws, res, err := dialer.DialContext(s.t.Context(), strings.Replace(s.url, "http", "ws", 1)+"/graphql", nil)
 	if err != nil {
@@ -45,8 +50,8 @@ func (s *instance) socket(protocol, subscribe, user, query string) *stream {
 	defer res.Body.Close()
 	s.t.Cleanup(func() { ws.Close() })
 	params := map[string]string{}
-	if user != "" {
-		params["Authorization"] = bearer(s.t, user)
+	if authorization != "" {
+		params["Authorization"] = authorization
 	}
 	for _, message := range []map[string]any{
 		{"type": "connection_init", "payload": params},
@@ -113,6 +118,11 @@ func (out *stream) readSocket(ws *websocket.Conn) {
 
 func (s *instance) eventStream(user, query string) *stream {
 	s.t.Helper()
+	return s.eventStreamAs(bearer(s.t, user), query)
+}
+
+func (s *instance) eventStreamAs(authorization, query string) *stream {
+	s.t.Helper()
 	b, err := json.Marshal(map[string]string{"query": query})
 	if err != nil {
 		s.t.Fatal(err)
@@ -123,7 +133,7 @@ func (s *instance) eventStream(user, query string) *stream {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream")
-	r.Header.Set("Authorization", bearer(s.t, user))
+	r.Header.Set("Authorization", authorization)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(r)
 	if err != nil {
