@@ -104,24 +104,32 @@ func lines(t *testing.T, url, id string) <-chan string {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "text/event-stream")
-	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { res.Body.Close() })
+	return linesOf(t, res.Body, cancel)
+}
+
+func linesOf(t *testing.T, body io.Reader, cancel func()) <-chan string {
+	t.Helper()
 	out := make(chan string, 100)
+	gone := make(chan struct{})
 	go func() {
 		defer close(out)
-		for scan := bufio.NewScanner(res.Body); scan.Scan(); {
+		for scan := bufio.NewScanner(body); scan.Scan(); {
 			select {
 			case out <- scan.Text():
-			case <-ctx.Done():
+			case <-gone:
 				return
 			}
 		}
 	}()
 	t.Cleanup(func() {
-		cancel()
-		res.Body.Close()
+		close(gone)
+		cancel() // which ends the body
 		for range out {
 		}
 	})
