@@ -43,7 +43,7 @@ func TestSeveralInstancesStartAtOnce(t *testing.T) {
 		t.Fatalf("Applied afterwards: %v, %v", done, err)
 	}
 	var runs int
-	if err := first.QueryRow(`SELECT count(*) FROM goose_db_version WHERE version_id > 0`).Scan(&runs); err != nil {
+	if err := first.QueryRowContext(context.Background(), `SELECT count(*) FROM goose_db_version WHERE version_id > 0`).Scan(&runs); err != nil {
 		t.Fatal(err)
 	}
 	if runs != 1 {
@@ -64,7 +64,7 @@ func TestMigrationsFitTheEntSchema(t *testing.T) {
 	var collation string
 	const query = `SELECT collation_name FROM information_schema.columns
 		WHERE table_schema = current_schema() AND table_name = 'enrollments' AND column_name = 'user_key'`
-	if err := db.QueryRow(query).Scan(&collation); err != nil {
+	if err := db.QueryRowContext(context.Background(), query).Scan(&collation); err != nil {
 		t.Fatalf("collation of user_key: %v", err)
 	}
 	if collation != "C" {
@@ -77,7 +77,7 @@ func TestMigrationsFitTheEntSchema(t *testing.T) {
 		`DROP INDEX uk_enrollment_lecture_user`,
 		`ALTER TABLE lectures DROP COLUMN seat_version`,
 	} {
-		if _, err := db.Exec(change); err != nil {
+		if _, err := db.ExecContext(context.Background(), change); err != nil {
 			t.Fatal(err)
 		}
 		name := change[strings.LastIndexByte(change, ' ')+1:]

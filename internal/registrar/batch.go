@@ -268,8 +268,7 @@ func (r *Registrar) readBack(id int, part []*member, sought findings) lecture.Se
 // logFailure logs what callers are not told.
 func (r *Registrar) logFailure(what string, id int, err error) {
 	attrs := []any{"lecture", id, "error", err}
-	var p *panicError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*panicError](err); ok {
 		attrs = append(attrs, "stack", string(p.stack))
 	}
 	if unavailable(err) {

@@ -66,7 +66,7 @@ type Registrar struct {
 
 	// Batches belong to no caller: they run on a context of their own, which
 	// ends only when a stop has waited long enough.
-	base context.Context //nolint:containedctx // the root of what outlives its callers
+	base context.Context // the root of what outlives its callers
 	halt context.CancelFunc
 
 	mu       sync.Mutex
@@ -250,7 +250,7 @@ func (r *Registrar) enroll(ctx context.Context, p person, q *queue) (Outcome, er
 // for this call alone.
 func (r *Registrar) claim(ctx context.Context, p person) (lecture.Claim, error) {
 	var random [8]byte
-	rand.Read(random[:]) //nolint:errcheck // never fails
+	rand.Read(random[:]) // never fails
 	ctx, cancel := context.WithTimeout(ctx, claimWithin)
 	defer cancel()
 	claim, err := r.line.Claim(ctx, p.lecture, p.user, hex.EncodeToString(random[:]))

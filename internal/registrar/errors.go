@@ -68,8 +68,7 @@ func sqliteCode(err error) int {
 // database could not serialize it, or a row that the look-up could not see yet
 // is there now.
 func conflict(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch pg.Code {
 		case "40001", "40P01", "23505":
 			return true
@@ -87,12 +86,11 @@ func conflict(err error) bool {
 // part of the batch may well succeed. The rest concerns everybody: a server
 // that does not answer, a schema that is not there, a panic.
 func blameable(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if gone(pg) {
 			return false
 		}
-		switch pg.Code[:2] {
+		switch class(pg) {
 		case "26", "28", "3D", "3F", "42", "XX":
 			return false
 		}
@@ -111,18 +109,14 @@ func refused(err error) bool {
 	if errors.Is(err, pgx.ErrTxCommitRollback) {
 		return true
 	}
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return false
-	}
-	return pg.Code[:2] == "23" || pg.Code == "40001" || pg.Code == "40P01"
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (class(pg) == "23" || pg.Code == "40001" || pg.Code == "40P01")
 }
 
 // unavailable tells whether err means that the database did not answer in time
 // or refused for now, so that asking again may help.
 func unavailable(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return gone(pg) || conflict(err)
 	}
 	switch sqliteCode(err) {
@@ -143,12 +137,15 @@ func unavailable(err error) bool {
 // connection, resources, a lock or statement that took too long, shutdown, a
 // system error, a standby, a session ended for idling.
 func gone(pg *pgconn.PgError) bool {
-	switch pg.Code[:2] {
+	switch class(pg) {
 	case "08", "53", "55", "57", "58":
 		return true
 	}
 	return pg.Code == "25006" || pg.Code == "25P03"
 }
+
+// class is the class of an SQLSTATE, which a pooler may fail to send.
+func class(pg *pgconn.PgError) string { return pg.Code[:min(2, len(pg.Code))] }
 
 // fail turns what went wrong in a call with this context into what the call
 // returns: the answers that are part of a method's contract as they are, the

@@ -186,10 +186,10 @@ func lockRow(t *testing.T, db *sql.DB, id int) *sql.Tx {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tx.Rollback() })
-	if _, err := tx.Exec(`SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+	if _, err := tx.ExecContext(context.Background(), `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(`SELECT 1 FROM lectures WHERE id = $1 FOR UPDATE`, id); err != nil {
+	if _, err := tx.ExecContext(context.Background(), `SELECT 1 FROM lectures WHERE id = $1 FOR UPDATE`, id); err != nil {
 		t.Fatal(err)
 	}
 	return tx
@@ -199,7 +199,7 @@ func waitsForLock(t *testing.T, db *sql.DB) bool {
 	t.Helper()
 	var n int
 	const query = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-	if err := db.QueryRow(query).Scan(&n); err != nil {
+	if err := db.QueryRowContext(context.Background(), query).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n > 0
@@ -254,7 +254,7 @@ func (d *desk) trigger(b backend, when, state, sequence string) {
 		}
 	}
 	for _, statement := range statements {
-		if _, err := d.db.Exec(statement); err != nil {
+		if _, err := d.db.ExecContext(context.Background(), statement); err != nil {
 			d.t.Fatal(err)
 		}
 	}
@@ -270,7 +270,7 @@ func TestSerializationFailures(t *testing.T) {
 			users := people(12)
 			// A sequence is not rolled back, so it remembers.
 			for _, user := range users {
-				if _, err := d.db.Exec(`CREATE SEQUENCE "` + user + `"`); err != nil {
+				if _, err := d.db.ExecContext(context.Background(), `CREATE SEQUENCE "`+user+`"`); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -75,7 +75,7 @@ func TestSessions(t *testing.T) {
 		_, db := openURL(t, with(url, c.params...))
 		for name, want := range c.want {
 			var got string
-			if err := db.QueryRow("SHOW " + name).Scan(&got); err != nil || got != want {
+			if err := db.QueryRowContext(context.Background(), "SHOW "+name).Scan(&got); err != nil || got != want {
 				t.Errorf("%v: %s is %q, %v; want %q", c.params, name, got, err, want)
 			}
 		}

@@ -54,7 +54,7 @@ func (s *Seats) standing(ctx context.Context, id int, user string) (*ent.Enrollm
 	if err != nil {
 		return nil, 0, err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells
+	defer rows.Close()
 	if !rows.Next() {
 		return nil, 0, errors.Join(rows.Err(), lecture.ErrNotFound)
 	}

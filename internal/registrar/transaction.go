@@ -128,7 +128,7 @@ func (s *Seats) active(ctx context.Context, tx *ent.Tx, id int, users []string) 
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err tells
+	defer rows.Close()
 	active := make(map[string]*ent.Enrollment)
 	for rows.Next() {
 		e := &ent.Enrollment{LectureID: id}
