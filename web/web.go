@@ -10,6 +10,7 @@ package web
 import (
 	"embed"
 	"io/fs"
+	"maps"
 	"net/http"
 )
 
@@ -49,11 +50,8 @@ func newHandler(tree, assets fs.FS) (*handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &handler{files: site.files, site: site}
-	for address, f := range playground {
-		h.files[address] = f
-	}
-	return h, nil
+	maps.Copy(site.files, playground)
+	return &handler{files: site.files, site: site}, nil
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -361,7 +361,7 @@ func TestUnknownPaths(t *testing.T) {
 }
 
 // raw sends an address as it stands, which no client would.
-func (s website) raw(address string) *http.Response {
+func (s website) raw(address string) reply {
 	s.Helper()
 	conn, err := new(net.Dialer).DialContext(s.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -375,8 +375,12 @@ func (s website) raw(address string) *http.Response {
 	if err != nil {
 		s.Fatal(err)
 	}
-	_ = got.Body.Close()
-	return got
+	defer func() { _ = got.Body.Close() }()
+	body, err := io.ReadAll(got.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return reply{got, body}
 }
 
 var (

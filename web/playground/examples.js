@@ -181,6 +181,6 @@ subscription LineStats($lectureId: ID!) {
  * @returns {{ query: string, variables: string, headers?: string }[]}
  */
 export function examples(token) {
-  const headers = JSON.stringify({ Authorization: `Bearer ${token ?? '<an operator’s token>'}` }, null, 2);
+  const headers = JSON.stringify({ Authorization: `Bearer ${token ?? "<an operator's token>"}` }, null, 2);
   return [...student, ...operator.map((tab) => ({ ...tab, headers }))];
 }

@@ -49,7 +49,7 @@ function takeTokenFromLink() {
  * Which operation is meant. GraphiQL parses what is typed a moment later, so what it
  * says right after typing is about the text before.
  *
- * @param {any} params
+ * @param {FetcherParams} params
  */
 function readOperation(params) {
   try {
@@ -65,6 +65,27 @@ function readOperation(params) {
 /** @param {Record<string, string>} headers */
 const hasAuthorization = (headers) => Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
 
+/** What subscriptions failed with. */
+const shown = new Set();
+
+/**
+ * GraphiQL shows what a subscription fails with. Its iterator rejects a second promise
+ * with the same, which nobody waits for and which is no news.
+ *
+ * @param {AsyncIterable<unknown>} results
+ */
+function showFailures(results) {
+  const iterator = results[Symbol.asyncIterator]();
+  return {
+    [Symbol.asyncIterator]() { return this; },
+    next: () => iterator.next().catch((error) => {
+      shown.add(error);
+      throw error;
+    }),
+    return: () => iterator.return?.(),
+  };
+}
+
 function createFetcher() {
   const url = new URL('/graphql', location.href);
   const socket = new URL(url);
@@ -72,12 +93,13 @@ function createFetcher() {
   const send = GraphiQL.createFetcher({ url: url.href, subscriptionUrl: socket.href, enableIncrementalDelivery: false });
 
   // The headers go into the request, or into the socket's connectionParams.
-  return async (/** @type {any} */ params, /** @type {any} */ options = {}) => {
+  return async (/** @type {FetcherParams} */ params, /** @type {FetcherOptions} */ options = {}) => {
     const { documentAST, operationName } = readOperation(params);
     const headers = { ...options.headers };
     const guest = session();
-    if (guest && !hasAuthorization(headers)) headers.Authorization = `Bearer ${guest.token}`;
+    if (guest && !hasAuthorization(headers)) headers['Authorization'] = `Bearer ${guest.token}`;
     const answer = await send({ ...params, operationName }, { ...options, documentAST, headers });
+    if (answer && Symbol.asyncIterator in answer) return showFailures(answer);
     const started = answer?.data?.startSession;
     if (started?.token) remember({ token: started.token, name: started.viewer?.name ?? 'a guest' });
     return answer;
@@ -109,10 +131,8 @@ function start() {
   }));
 }
 
-// GraphiQL shows a subscription's errors, and rejects a second promise with them that
-// nobody waits for.
 addEventListener('unhandledrejection', (event) => {
-  if (Array.isArray(event.reason) && event.reason.every((error) => typeof error?.message === 'string')) event.preventDefault();
+  if (shown.has(event.reason)) event.preventDefault();
 });
 element('examples').addEventListener('click', startOver);
 element('sign-out').addEventListener('click', () => remember(null));
