@@ -29,8 +29,13 @@ assets: ## Put the playground's npm packages into what is built next, so that it
 	@scripts/assets
 
 .PHONY: test
-test: setup assets lint verify ## Run everything: set-up, lint, generated code, all tests with the race detector
+test: setup assets lint verify ## Run everything: set-up, lint, generated code, all tests with the race detector, pages in Chromium
 	go test -race ./...
+	cd web && npm --silent test
+
+.PHONY: test-web
+test-web: setup assets ## Check and test the web app, the SDK and the playground alone
+	cd web && npm --silent test
 
 .PHONY: setup
 setup: ## Install what the tests need, where it is missing
