@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,8 +152,8 @@ func TestSpellingsWaitApart(t *testing.T) {
 	// Backwards, so that places come from proofs and not from the order. Every
 	// second one comes with the proof of the one before, of which there is no use.
 	var restored, late []string
-	for i := len(spellings) - 1; i >= 0; i-- {
-		user, token := spellings[i], proof[spellings[i]]
+	for i, user := range slices.Backward(spellings) {
+		token := proof[user]
 		if i%2 == 1 {
 			token = proof[spellings[i-1]]
 			late = append(late, user)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -116,9 +117,7 @@ func TestWhatIsRefusedAnywayCostsNoQuestion(t *testing.T) {
 		"a known key's name": {map[string]any{"kid": "known"}, nil, ErrInvalidToken},
 	} {
 		header := map[string]any{"kid": stranger.id}
-		for k, v := range test.header {
-			header[k] = v
-		}
+		maps.Copy(header, test.header)
 		if _, err := l.verifier.Verify(t.Context(), stranger.tokenWith(t, header, l.fresh(test.claims))); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -126,6 +126,9 @@ func (v *Verifier) keysFor(ctx context.Context, t *jwt.Token, claims jwt.MapClai
 	if _, ok := t.Header["crit"]; ok {
 		return nil, errors.New("it has critical extensions, and none is known")
 	}
+	if !identifies(t.Header) {
+		return nil, errors.New("it is of a type that identifies nobody")
+	}
 	if err := v.rules.Validate(claims); err != nil {
 		return nil, err
 	}
@@ -149,6 +152,19 @@ func (v *Verifier) keysFor(ctx context.Context, t *jwt.Token, claims jwt.MapClai
 		issued = at.Time
 	}
 	return v.options.Keys.find(ctx, id, method, issued)
+}
+
+// identifies reports whether a token is one to sign in with. A key server signs
+// others, too, for the same audience, such as those that announce a sign-out;
+// RFC 8725 has their type tell them apart.
+func identifies(header map[string]any) bool {
+	value, ok := header["typ"]
+	if !ok {
+		return true
+	}
+	text, _ := value.(string)
+	kind := strings.TrimPrefix(strings.ToLower(text), "application/")
+	return kind == "jwt" || kind == "at+jwt"
 }
 
 // viewer is whom the claims are about.

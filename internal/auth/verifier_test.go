@@ -335,6 +335,26 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
+func TestTypes(t *testing.T) {
+	v := verifier(t, options())
+	for kind, good := range map[any]bool{
+		nil: true, "JWT": true, "jwt": true, "at+jwt": true, "application/at+jwt": true, "application/JWT": true,
+		"logout+jwt": false, "secevent+jwt": false, "dpop+jwt": false, "JOSE": false, "": false, 7: false,
+	} {
+		token := jwt.NewWithClaims(jwt.SigningMethodHS256, claims(nil))
+		if token.Header["typ"] = kind; kind == nil {
+			delete(token.Header, "typ")
+		}
+		signed, err := token.SignedString(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.Verify(t.Context(), signed); (err == nil) != good || err != nil && !errors.Is(err, ErrInvalidToken) {
+			t.Errorf("%v: %v", kind, err)
+		}
+	}
+}
+
 func FuzzVerify(f *testing.F) {
 	v, err := NewVerifier(options())
 	if err != nil {

@@ -203,6 +203,9 @@ func (c *Config) completeIdentity(isSet map[string]bool, external bool) []error 
 			}
 		}
 	}
+	if c.JWKSMaxStale < 2*c.JWKSRefresh {
+		say("JWKS_MAX_STALE: %q is less than twice JWKS_REFRESH, %q: one question without an answer must not make all keys void", short(c.JWKSMaxStale), short(c.JWKSRefresh))
+	}
 	random := func() Secret { return Secret(rand.Text() + rand.Text()) }
 	switch {
 	case isSet["JWT_SECRET"]:
