@@ -35,6 +35,7 @@
 //	changed:lecture:{L}             ZSET  user → change number: the feed of the hubs
 //	lecture:{L}                     HASH  see below
 //	lectures:active                 SET   lectures to tick: a cache
+//	rate:{kind:WHO}                 text  when WHO's allowance is full again, µs, with a TTL: no part of a line
 //
 // Fields of lecture:{L}: epoch, seq, chg, tokens, tokens_at, remaining, version,
 // synced, beat, steady, opens_at, closes_at (ms, 0 = none), paused, rate, burst,

@@ -42,13 +42,19 @@ func keysOf(id int) lineKeys {
 }
 
 // mirror is the key that mirrors one ticket for people and redis-cli. Only the
-// user is encoded: every byte but A–Z a–z 0–9 . _ ~ - as %XX.
-func (k lineKeys) mirror(user string) string {
+// user is encoded.
+func (k lineKeys) mirror(user string) string { return k.mirrors + encoded(user) }
+
+// rateKey is the bucket of one who asks. Each has a hash tag of their own, so a
+// Redis Cluster spreads them.
+func rateKey(kind, who string) string { return "rate:{" + kind + ":" + encoded(who) + "}" }
+
+// encoded writes every byte but A–Z a–z 0–9 . _ ~ - as %XX.
+func encoded(s string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
-	b.WriteString(k.mirrors)
-	for i := range len(user) {
-		c := user[i]
+	for i := range len(s) {
+		c := s[i]
 		switch {
 		case 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '.', c == '_', c == '~', c == '-':
 			b.WriteByte(c)

@@ -19,6 +19,9 @@ func TestKeys(t *testing.T) {
 		{k.mirror("a:b{c} %"), "admitted:lecture:{7}:user:a%3Ab%7Bc%7D%20%25"},
 		{k.mirror("서울"), "admitted:lecture:{7}:user:%EC%84%9C%EC%9A%B8"},
 		{activeKey, "lectures:active"},
+		{rateKey("person", "kim-1"), "rate:{person:kim-1}"},
+		{rateKey("address", "2001:db8::/64"), "rate:{address:2001%3Adb8%3A%3A%2F64}"},
+		{rateKey("person", "}:lecture:{1}"), "rate:{person:%7D%3Alecture%3A%7B1%7D}"},
 	} {
 		if tc.got != tc.want {
 			t.Errorf("got %q, want %q", tc.got, tc.want)

@@ -31,38 +31,46 @@ func TestHeaders(t *testing.T) {
 				t.Fatalf("no source of %s", s.name)
 			}
 			delete(sources, s.name)
-			header, body := split(source)
-			for _, want := range []string{"-- Purpose: ", "-- KEYS", "-- ARGV", "-- Returns: "} {
-				if !strings.Contains(header, want) {
-					t.Errorf("header has no %q", want)
-				}
-			}
-			keys := numbers(t, headerKey, header)
-			if used := numbers(t, usedKey, body); !reflect.DeepEqual(keys, used) {
-				t.Errorf("header declares KEYS %v, the script uses %v", keys, used)
-			}
-			if given := len(s.keys(keysOf(1))); given != len(keys) {
-				t.Errorf("header declares %d keys, the Room gives %d", len(keys), given)
-			}
-			argv := numbers(t, headerArgv, header)
-			if used := numbers(t, usedArgv, body); !manyArgv.MatchString(body) && !reflect.DeepEqual(argv, used) {
-				t.Errorf("header declares ARGV %v, the script uses %v", argv, used)
-			}
-			if many := strings.Contains(header, "...] "); many != manyArgv.MatchString(body) {
-				t.Errorf("header says open-ended ARGV: %v, the script says otherwise", many)
-			}
-			for _, forbidden := range []string{"#!lua", "cmsgpack", "tostring(", "os.clock"} {
-				if strings.Contains(body, forbidden) {
-					t.Errorf("uses %s", forbidden)
-				}
-			}
+			checkHeader(t, source, len(s.keys(keysOf(1))))
 		})
 	}
 	if len(sources) > 0 {
 		t.Errorf("never called: %v", sources)
 	}
+	t.Run("rate", func(t *testing.T) { checkHeader(t, rateLua, 1) })
 	if _, body := split(preludeLua); usedKey.MatchString(body) || usedArgv.MatchString(body) {
 		t.Error("the prelude uses KEYS or ARGV of its own")
+	}
+}
+
+// checkHeader holds a script's header against what it uses, and against how many
+// keys it is given.
+func checkHeader(t *testing.T, source string, given int) {
+	t.Helper()
+	header, body := split(source)
+	for _, want := range []string{"-- Purpose: ", "-- KEYS", "-- ARGV", "-- Returns: "} {
+		if !strings.Contains(header, want) {
+			t.Errorf("header has no %q", want)
+		}
+	}
+	keys := numbers(t, headerKey, header)
+	if used := numbers(t, usedKey, body); !reflect.DeepEqual(keys, used) {
+		t.Errorf("header declares KEYS %v, the script uses %v", keys, used)
+	}
+	if given != len(keys) {
+		t.Errorf("header declares %d keys, the Room gives %d", len(keys), given)
+	}
+	argv := numbers(t, headerArgv, header)
+	if used := numbers(t, usedArgv, body); !manyArgv.MatchString(body) && !reflect.DeepEqual(argv, used) {
+		t.Errorf("header declares ARGV %v, the script uses %v", argv, used)
+	}
+	if many := strings.Contains(header, "...] "); many != manyArgv.MatchString(body) {
+		t.Errorf("header says open-ended ARGV: %v, the script says otherwise", many)
+	}
+	for _, forbidden := range []string{"#!lua", "cmsgpack", "tostring(", "os.clock"} {
+		if strings.Contains(body, forbidden) {
+			t.Errorf("uses %s", forbidden)
+		}
 	}
 }
 
