@@ -127,6 +127,25 @@ const (
 	response = "application/graphql-response+json"
 )
 
+func TestEventsForWhoLikesThemBest(t *testing.T) {
+	s, _ := newServer(t)
+	for _, accept := range []string{
+		"text/event-stream", "Text/Event-Stream; charset=utf-8", "text/event-stream, multipart/mixed", "text/event-stream, */*",
+		"text/event-stream, application/json", "application/json;q=0.5, text/event-stream;q=0.9",
+	} {
+		r := request(t, "POST", s.URL+"/graphql", `{"query":"{__typename}"}`, "Content-Type", plain, "Accept", accept)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if kind := res.Header.Get("Content-Type"); err != nil || kind != "text/event-stream" || !strings.Contains(string(b), `data: {"data":{"__typename":"Query"}}`) {
+			t.Errorf("Accept %q: %s %q, %v", accept, kind, b, err)
+		}
+	}
+}
+
 func TestMediaTypeAndStatusFollowTheAcceptHeader(t *testing.T) {
 	s, _ := newServer(t)
 	for _, tc := range []struct {
@@ -145,6 +164,9 @@ func TestMediaTypeAndStatusFollowTheAcceptHeader(t *testing.T) {
 		{"application/graphql-response+json, application/json;q=0.9", `{__typename}`, 200, response, true},
 		{"*/*, application/graphql-response+json", `{__typename}`, 200, response, true},
 		{"application/graphql-response+json;q=0", `{__typename}`, 200, plain, true},
+		// What can read a stream of events, and would rather not, gets none.
+		{"application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed", `{__typename}`, 200, response, true},
+		{"*/*, text/event-stream;q=0.5", `{__typename}`, 200, plain, true},
 		{plain, `{`, 200, plain, false},
 		{plain, `{nope}`, 200, plain, false},
 		{response, `{`, 400, response, false},

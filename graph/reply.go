@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,7 @@ func replyTo(w http.ResponseWriter, r *http.Request) reply {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Add("Vary", "Accept")
-	return reply{w: w, kind: preferred(strings.Join(r.Header.Values("Accept"), ","))}
+	return reply{w: w, kind: preferred(r, typeJSON, typeResponse)}
 }
 
 // result writes the response of an operation that was executed.
@@ -78,12 +79,12 @@ func withoutData(r *graphql.Response) requestResponse {
 	return requestResponse{Errors: r.Errors[:min(len(r.Errors), maxErrors)], Extensions: r.Extensions}
 }
 
-// preferred is the response type that an Accept header likes best. Without one,
-// and where nothing of ours is liked, it is application/json, which every
-// client can read.
-func preferred(accept string) string {
-	best, bestQ, bestRank := typeJSON, 0.0, 0
-	for part := range strings.SplitSeq(accept, ",") {
+// preferred is the one of the types we have that the Accept header likes best.
+// Without a header, and where nothing of ours is liked, it is the first, which is
+// also what a wildcard gets.
+func preferred(r *http.Request, ours ...string) string {
+	best, bestQ, bestRank := ours[0], 0.0, 0
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		kind, attrs, err := mime.ParseMediaType(strings.TrimSpace(part))
 		if err != nil {
 			continue
@@ -94,14 +95,11 @@ func preferred(accept string) string {
 				continue
 			}
 		}
-		answer, rank := typeJSON, 0
-		switch kind {
-		case typeResponse:
-			answer, rank = typeResponse, 2
-		case typeJSON:
-			rank = 2
-		case "application/*", "*/*":
-			rank = 1
+		answer, rank := kind, 2
+		switch {
+		case slices.Contains(ours, kind):
+		case kind == "application/*", kind == "*/*":
+			answer, rank = ours[0], 1
 		default:
 			continue
 		}

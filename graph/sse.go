@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +13,8 @@ import (
 )
 
 // eventStream is the distinct-connections mode of GraphQL over SSE: a POST that
-// accepts text/event-stream gets its results as events of one reply.
+// likes text/event-stream best gets its results as events of one reply. Clients
+// that merely could read one, as urql says with every query, get JSON.
 // Proxies cut what is silent, so it is never silent for long; whoever stops
 // reading is gone after the time to write.
 type eventStream struct {
@@ -23,7 +23,7 @@ type eventStream struct {
 }
 
 func (t eventStream) Supports(r *http.Request) bool {
-	return r.Method == http.MethodPost && strings.Contains(r.Header.Get("Accept"), typeEvents)
+	return r.Method == http.MethodPost && preferred(r, typeJSON, typeResponse, typeEvents) == typeEvents
 }
 
 func (t eventStream) Do(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor) {
