@@ -271,6 +271,10 @@ func ignoreExit(err error) error {
 	return err
 }
 
+// FreeAddr is a host:port of 127.0.0.1 that nobody listens on, for a server that
+// is to be started there again: see freePort.
+func FreeAddr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort())) }
+
 // freePort finds a port that nobody listens on, and whose number plus 10000 is
 // free for the bus of a cluster node. It lies below the range from which
 // systems take ports for outgoing connections, so that it is still free when a
