@@ -21,6 +21,7 @@ var (
 	tooBig         = &closure{websocket.CloseMessageTooBig, "Message too big"}
 	internalError  = &closure{websocket.CloseInternalServerErr, "Internal server error"}
 	serviceRestart = &closure{websocket.CloseServiceRestart, "Service Restart"}
+	nothingRuns    = &closure{websocket.CloseGoingAway, "Nothing runs here"}
 	tooManySockets = &closure{websocket.CloseTryAgainLater, "Too many sockets"}
 	tryAgainLater  = &closure{websocket.CloseTryAgainLater, "Try again later"}
 

@@ -45,6 +45,7 @@ type conn struct {
 	ended       chan struct{} // of one: an operation has ended since it was last read
 	goroutines  sync.WaitGroup
 	heard       atomic.Bool // the peer has said something since the last tick
+	pace        pace        // of reading; the reader's own
 	farewell    atomic.Bool // a close frame is out: the peer is given time to read it
 
 	mu       sync.Mutex
@@ -56,6 +57,7 @@ type conn struct {
 	running  int         // operations whose goroutine has not ended, whoever owns their ids now
 	pending  int         // those of them that Drain waits for
 	deadline *time.Timer // of the acknowledgement, then of the credentials
+	idle     *time.Timer // runs while nothing else does
 	ticker   *time.Timer
 	ticks    uint // since the acknowledgement
 	silent   uint // of them, in a row, without a word from the peer
@@ -71,6 +73,7 @@ func newConn(t *Transport, ws *websocket.Conn, r *http.Request, exec graphql.Gra
 		address:     address,
 		initialised: make(chan struct{}),
 		ended:       make(chan struct{}, 1),
+		pace:        newPace(t.options.MaxMessages),
 	}
 	// The request's context ends when its handler returns; its values stay good.
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(r.Context()))
@@ -100,6 +103,7 @@ func (c *conn) serve() {
 			c.close(bad)
 			return
 		}
+		c.pace.wait(c.ctx)
 		if !c.handle(m) {
 			return
 		}
@@ -225,7 +229,7 @@ func (c *conn) shut() bool {
 		op.cancel()
 	}
 	c.ops = nil
-	for _, t := range []*time.Timer{c.deadline, c.ticker} {
+	for _, t := range []*time.Timer{c.deadline, c.idle, c.ticker} {
 		if t != nil {
 			t.Stop()
 		}
@@ -259,7 +263,7 @@ func (c *conn) close(why *closure) {
 // lastWords are what a legacy peer is told before the close frame, whose code
 // its client does not show.
 func (c *conn) lastWords(why *closure) []byte {
-	if c.protocol == nil || !c.protocol.legacy || why == normalClosure || why == serviceRestart {
+	if c.protocol == nil || !c.protocol.legacy || why == normalClosure || why == serviceRestart || why == nothingRuns {
 		return nil
 	}
 	payload, err := json.Marshal(map[string]string{"message": why.reason})

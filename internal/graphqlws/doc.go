@@ -47,6 +47,7 @@
 //     written. Sources that keep only their latest state lose nothing but the
 //     states nobody had time for.
 //   - A peer that says nothing for two ping intervals is gone.
+//   - A peer that says more than MaxMessages a second is read more slowly.
 //   - Nothing a resolver does ends the process or keeps an id, except a panic
 //     in a goroutine that the resolver started itself.
 //   - At rest a socket with one subscription costs two goroutines: one reads,
@@ -55,6 +56,7 @@
 // # Close codes
 //
 //	1000  echo of the peer's own normal close, or of connection_terminate
+//	1001  nothing has run here for IdleTimeout
 //	1009  message larger than MaxFrame
 //	1011  a fault of the server
 //	1012  the server restarts: come back, with back-off

@@ -78,6 +78,7 @@ func (c *conn) acknowledge(ctx context.Context, ack map[string]any, expiry time.
 	}
 	c.heard.Store(false)
 	c.ticker = time.AfterFunc(c.t.options.PingInterval/ticksPerPing, c.tick)
+	c.rest()
 	c.mu.Unlock()
 }
 

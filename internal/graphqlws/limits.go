@@ -1,9 +1,6 @@
 package graphqlws
 
-import (
-	"net/http"
-	"sync"
-)
+import "sync"
 
 // census counts sockets against the limits on their number.
 type census struct {
@@ -26,21 +23,24 @@ func newCensus(o Options) *census {
 	}
 }
 
-// enter counts one more socket from address, or returns the HTTP status that
-// refuses it. What enter counted, leave takes back.
-func (s *census) enter(address string) (status int) {
+// enter counts one more socket from address, or returns why not. What enter
+// counted, leave takes back.
+func (s *census) enter(address string) *Refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.closed || s.max >= 0 && s.sockets >= s.max:
+	case s.closed:
 		s.refused++
-		return http.StatusServiceUnavailable
+		return stopping
+	case s.max >= 0 && s.sockets >= s.max:
+		s.refused++
+		return tooManyInAll
 	case !claim(s.byAddress, address, s.maxPerAddress):
 		s.refused++
-		return http.StatusTooManyRequests
+		return tooManyHere
 	}
 	s.sockets++
-	return 0
+	return nil
 }
 
 // identify counts a socket that has entered towards person, too, and tells

@@ -48,6 +48,7 @@ func (c *conn) start(m message) bool {
 		c.ops = make(map[string]*operation, 1)
 	}
 	c.ops[m.id] = op
+	c.busy()
 	c.running++
 	c.pending++
 	c.t.operations.Add(1)
@@ -233,6 +234,7 @@ func (c *conn) settle(running, pending int) {
 	c.running -= running
 	c.pending -= pending
 	drained := c.draining && c.pending == 0
+	c.rest()
 	c.mu.Unlock()
 	select {
 	case c.ended <- struct{}{}:

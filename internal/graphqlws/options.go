@@ -40,13 +40,15 @@ type Options struct {
 	InitTimeout  time.Duration // from the upgrade to the acknowledgement; default 10 s
 	WriteTimeout time.Duration // from a message being ready to its last byte being taken by the kernel; default 10 s
 	PingInterval time.Duration // between signs of life asked of the peer, which is gone after two unanswered; default 25 s
+	IdleTimeout  time.Duration // on which no operation runs; default 5 min
 	DrainTimeout time.Duration // what queries and mutations in flight are given after Drain; default 5 s
 
 	MaxFrame             int64 // bytes in a message from the client; default 64 KiB
+	MaxMessages          int   // read per second, on average over some; what comes faster is read later; default 50
 	MaxSubscriptions     int   // operations of any kind in flight on a socket; default 20
 	MaxSockets           int   // in all; default 20,000
 	MaxSocketsPerPerson  int   // default 20
-	MaxSocketsPerAddress int   // default 2,000: a whole campus may share one
+	MaxSocketsPerAddress int   // default 5,000: a whole campus may share one
 }
 
 func (o Options) withDefaults() Options {
@@ -57,12 +59,14 @@ func (o Options) withDefaults() Options {
 	o.InitTimeout = positiveOr(o.InitTimeout, 10*time.Second)
 	o.WriteTimeout = positiveOr(o.WriteTimeout, 10*time.Second)
 	o.PingInterval = positiveOr(o.PingInterval, 25*time.Second)
+	o.IdleTimeout = positiveOr(o.IdleTimeout, 5*time.Minute)
 	o.DrainTimeout = positiveOr(o.DrainTimeout, 5*time.Second)
 	o.MaxFrame = positiveOr(o.MaxFrame, 64<<10)
+	o.MaxMessages = cmp.Or(o.MaxMessages, 50)
 	o.MaxSubscriptions = positiveOr(o.MaxSubscriptions, 20)
 	o.MaxSockets = cmp.Or(o.MaxSockets, 20_000)
 	o.MaxSocketsPerPerson = cmp.Or(o.MaxSocketsPerPerson, 20)
-	o.MaxSocketsPerAddress = cmp.Or(o.MaxSocketsPerAddress, 2_000)
+	o.MaxSocketsPerAddress = cmp.Or(o.MaxSocketsPerAddress, 5_000)
 	return o
 }
 

@@ -69,7 +69,7 @@ func TestStalledControlMessages(t *testing.T) {
 	for name, frame := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newServer(t, graphqlws.Options{WriteTimeout: 300 * time.Millisecond, PingInterval: 500 * time.Millisecond})
+			s := newServer(t, graphqlws.Options{WriteTimeout: 300 * time.Millisecond, PingInterval: 500 * time.Millisecond, MaxMessages: -1})
 			p := s.dialWith(t, lazy(), transportWS)
 			p.init()
 			_ = p.SetWriteDeadline(time.Now().Add(patience))
@@ -96,7 +96,7 @@ func TestStalledControlMessages(t *testing.T) {
 // end it is not read either.
 func TestUnreadAnswersPressBack(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, graphqlws.Options{WriteTimeout: time.Minute})
+	s := newServer(t, graphqlws.Options{WriteTimeout: time.Minute, MaxMessages: -1})
 	p := s.dialWith(t, lazy(), transportWS)
 	p.init()
 	ping := []byte(`{"type":"ping","payload":{"pad":"` + strings.Repeat("x", 60_000) + `"}}`)

@@ -20,9 +20,6 @@ const (
 
 	// pooledBufferSize is the largest buffer that is kept for the next message.
 	pooledBufferSize = 64 << 10
-
-	// retryAfter is what a refused upgrade is told to wait, in seconds.
-	retryAfter = "5"
 )
 
 // Transport is the WebSocket transport. Create it with New.
@@ -49,6 +46,7 @@ func New(o Options) *Transport {
 		options: o,
 		upgrader: websocket.Upgrader{
 			CheckOrigin:      o.CheckOrigin,
+			Error:            refuseHandshake,
 			HandshakeTimeout: o.WriteTimeout,
 			ReadBufferSize:   readBufferSize,
 			WriteBufferSize:  writeBufferSize,
@@ -69,13 +67,9 @@ func (t *Transport) Supports(r *http.Request) bool {
 // Do upgrades the request and returns: the socket lives on in a goroutine of
 // its own, so that net/http can let go of the request's buffers.
 func (t *Transport) Do(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor) {
-	var address string
-	if t.options.Address != nil {
-		address = t.options.Address(r)
-	}
-	if status := t.census.enter(address); status != 0 {
-		w.Header().Set("Retry-After", retryAfter)
-		http.Error(w, http.StatusText(status), status)
+	address := t.address(r)
+	if why := t.census.enter(address); why != nil {
+		why.WriteTo(w)
 		return
 	}
 	ws, err := t.upgrader.Upgrade(hijacker{w}, r, nil)
@@ -130,10 +124,10 @@ func (t *Transport) Wait(ctx context.Context) error {
 // Stats are a Transport's counters: the first two go up and down, the others
 // only up.
 type Stats struct {
-	Sockets    int    // admitted and not yet gone
+	Sockets    int    // admitted and not yet gone, those of Admit included
 	Operations int    // in flight
 	Opened     uint64 // sockets upgraded
-	Refused    uint64 // sockets over a limit, or while draining
+	Refused    uint64 // connections over a limit, or while draining
 	Slow       uint64 // sockets lost because the peer did not read
 	Dead       uint64 // sockets lost because the peer did not answer
 	Cut        uint64 // sockets found lost while writing to them
