@@ -63,7 +63,8 @@ func after[K any](p Page, kind string, parse func(string) (K, error)) (key K, ok
 	if !found {
 		return key, false, bad
 	}
-	if key, err = parse(rest); err != nil {
+	// Of the many ways to write a number, a UUID or base64, only ours is taken.
+	if key, err = parse(rest); err != nil || cursor(kind, fmt.Sprint(key)) != p.After {
 		return key, false, bad
 	}
 	return key, true, nil

@@ -34,8 +34,15 @@ func TestPlaceToken(t *testing.T) {
 
 func FuzzPlaceToken(f *testing.F) {
 	p := placeTokens{key: []byte("a key")}
-	f.Add(p.issue(placeToken{Lecture: 1, Epoch: 1, Seq: 1_000_000_001, User: "u"}))
+	issued := p.issue(placeToken{Lecture: 1, Epoch: 1, Seq: 1_000_000_001, User: "u"})
+	last := len(issued) - 1
+	f.Add(issued)
+	f.Add(issued + "\n")
+	f.Add(issued + "=")
+	f.Add(issued[:last] + string(issued[last]+1)) // the same bytes, loosely decoded
+	f.Add(p.issue(placeToken{User: "\ufffd<>&\u2028"}))
 	f.Add("e30.e30")
+	f.Add("e30." + p.mac("e30"))
 	f.Add(".")
 	f.Fuzz(func(t *testing.T, s string) {
 		if got, ok := p.parse(s); ok && p.issue(got) != s {
