@@ -1,6 +1,10 @@
 package waitroom
 
-import "testing"
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
 
 func TestKeys(t *testing.T) {
 	k := keysOf(7)
@@ -27,4 +31,21 @@ func TestKeys(t *testing.T) {
 			t.Errorf("got %q, want %q", tc.got, tc.want)
 		}
 	}
+}
+
+// FuzzUserInKeys: two people never share a key, and no name is read as another
+// part of one.
+func FuzzUserInKeys(f *testing.F) {
+	for _, user := range []string{"kim", "kim ", "a:b{c} %", "%41", "}:lecture:{1}", "서울", "\x00", "\xed\xa0\x80", "+", "%", ""} {
+		f.Add(user)
+	}
+	f.Fuzz(func(t *testing.T, user string) {
+		for prefix, key := range map[string]string{"admitted:lecture:{7}:user:": keysOf(7).mirror(user), "rate:{person:": rateKey("person", user)} {
+			name, ok := strings.CutPrefix(key, prefix)
+			name = strings.TrimSuffix(name, "}")
+			if back, err := url.PathUnescape(name); !ok || err != nil || back != user || strings.ContainsAny(name, "{}: \n") {
+				t.Errorf("%q becomes %q", user, key)
+			}
+		}
+	})
 }
