@@ -40,7 +40,8 @@ export async function startBrowser() {
  * @param {import('playwright-core').BrowserContextOptions & { allow?: RegExp }} [options]
  */
 export async function openPage(browser, origin, { allow, ...options } = {}) {
-  const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Asia/Seoul', viewport: { width: 390, height: 844 }, ...options });
+  // Without motion, as a click waits until what it is meant for stands still.
+  const context = await browser.newContext({ reducedMotion: 'reduce', locale: 'en-GB', timezoneId: 'Asia/Seoul', viewport: { width: 390, height: 844 }, ...options });
   context.setDefaultTimeout(15_000);
   const page = await context.newPage();
   /** @type {string[]} */
