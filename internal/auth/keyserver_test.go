@@ -240,6 +240,8 @@ func TestOneQuestionForAll(t *testing.T) {
 	publish := l.reply
 	l.mu.Unlock()
 	asked, answer := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(answer) })
+	defer release()
 	l.answer(func(w http.ResponseWriter, r *http.Request) {
 		close(asked)
 		<-answer
@@ -253,8 +255,14 @@ func TestOneQuestionForAll(t *testing.T) {
 			t.Errorf("who asked: %v", err)
 		}
 	})
-	<-asked
+	await(t, asked)
 	hangUp()
+	stranger := newSigner(t, "stranger", jwt.SigningMethodES256).token(t, l.fresh(nil))
+	wg.Go(func() {
+		if _, err := l.verifier.Verify(t.Context(), stranger); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("whose key the answer lacks, which was asked for before they came: %v", err)
+		}
+	})
 	for range 20 {
 		wg.Go(func() {
 			if _, err := l.verifier.Verify(t.Context(), token); err != nil {
@@ -270,10 +278,20 @@ func TestOneQuestionForAll(t *testing.T) {
 	if _, err := l.verifier.Verify(t.Context(), known.token(t, l.fresh(nil))); err != nil {
 		t.Errorf("who need not wait: %v", err)
 	}
-	close(answer)
+	release()
 	wg.Wait()
 	if n := l.questions() - start; n != 1 {
 		t.Errorf("%d questions", n)
+	}
+}
+
+// await waits for a signal, and not for ever.
+func await(t *testing.T, signal <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-signal:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it does not come")
 	}
 }
 
@@ -311,7 +329,7 @@ func TestRunKeepsKeysFresh(t *testing.T) {
 		asked <- struct{}{}
 		<-r.Context().Done()
 	})
-	<-asked
+	await(t, asked)
 	cancel()
 	select {
 	case err := <-ended:
