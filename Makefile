@@ -29,8 +29,9 @@ assets: ## Put the playground's npm packages into what is built next, so that it
 	@scripts/assets
 
 .PHONY: test
-test: setup assets lint verify ## Run everything: set-up, lint, generated code, all tests with the race detector, pages in Chromium
+test: setup assets lint verify ## Run everything: set-up, lint, generated code, all tests with the race detector, fuzz tests briefly, pages in Chromium
 	go test -race ./...
+	scripts/fuzz -brief 2s
 	cd web && npm --silent test
 
 .PHONY: test-web
@@ -71,11 +72,7 @@ migration: ## Write the next migration: NAME=what_it_does DEV_DATABASE_URL=an em
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (10s)
-	@go list -f '{{.Dir}} {{.ImportPath}}' ./... | while read -r dir pkg; do \
-		{ grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$$dir"/*_test.go 2>/dev/null || true; } | while read -r _ name; do \
-			go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null; \
-		done; \
-	done
+	@scripts/fuzz $(FUZZTIME)
 
 # Benchmarks compare ways of doing a thing within one run and report ratios, so
 # packages run one after the other.
