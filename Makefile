@@ -63,7 +63,7 @@ generate: ## Generate ent/ and graph/generated/ from their schemas
 	go tool gqlgen generate
 
 .PHONY: verify
-verify: ## Prove that the generated code is fresh
+verify: ## Prove that the generated code is fresh and go.mod tidy
 	scripts/verify
 
 .PHONY: migration
