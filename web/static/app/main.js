@@ -55,6 +55,7 @@ function title() {
   return `${place}${name} · Seatline`;
 }
 
+let begun = false;
 let arrived = false;
 let drawing = false;
 
@@ -104,7 +105,8 @@ async function enter() {
 
 onChange((before) => {
   if (before.route !== state.route) {
-    arrived = before.route.page !== state.route.page || before.route.id !== state.route.id;
+    // The first page has the browser's own beginning.
+    arrived = begun && (before.route.page !== state.route.page || before.route.id !== state.route.id);
     enter();
   } else if (before.viewer !== state.viewer) {
     enter();
@@ -131,5 +133,6 @@ addEventListener('hashchange', () => set({ route: readRoute() }));
 onOtherTab(() => set({}));
 takeTokenFromLink();
 set({ lang: language(), route: readRoute() });
+begun = true;
 loadViewer();
 tick();

@@ -72,9 +72,9 @@ function figures() {
 
 function rosterSection() {
   const { nodes, after, loading, total, error } = state.roster;
-  return h('section', { class: 'roster', 'aria-labelledby': 'roster' },
+  return h('div', { class: 'roster' },
     h('div', { class: 'heading' },
-      h('h2', { id: 'roster' }, t().roster),
+      h('h2', null, t().roster),
       h('button', { class: 'button quiet', onclick: downloadRoster }, t().csv)),
     h('label', { class: 'search' }, icon(ICONS.search),
       h('input', { type: 'search', placeholder: t().rosterSearch, 'aria-label': t().rosterSearch, autocomplete: 'off',

@@ -15,7 +15,7 @@ export function operatePage() {
       h('a', { class: 'button primary', href: '#/operate/new' }, t().create)),
     searchField(),
     error && errorCard(error, () => loadLectures('anew')),
-    loading && nodes.length === 0 ? skeletons(3, 'row') : nodes.length === 0
+    loading && nodes.length === 0 ? skeletons(6, 'row') : nodes.length === 0
       ? empty(state.search ? t().noMatches(state.search) : t().noLectures, '')
       : h('ul', { class: 'lectures' }, nodes.map(row)),
     after && h('button', { class: 'button quiet wide', onclick: () => loadLectures('more') }, t().more),

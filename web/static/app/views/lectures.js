@@ -14,7 +14,7 @@ export function lecturesPage() {
     h('p', { class: 'count', role: 'status' }, loading && nodes.length === 0 ? t().loading : t().lectureCount(total)),
     error && errorCard(error, () => loadLectures('anew')),
     h('ul', { class: 'lectures' },
-      loading && nodes.length === 0 ? skeletons(3, 'row').map((item, key) => h('li', { key }, item)) : nodes.map(row)),
+      loading && nodes.length === 0 ? skeletons(6, 'row').map((item, key) => h('li', { key }, item)) : nodes.map(row)),
     !loading && !error && nodes.length === 0 &&
       empty(state.search ? t().noMatches(state.search) : t().noLectures, ''),
     after && h('button', { class: 'button quiet wide', onclick: () => loadLectures('more') }, t().more),
