@@ -2,6 +2,7 @@ package graphqlws_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,7 +49,7 @@ func serveChild() int {
 	h := handler.New(l)
 	h.SetQueryCache(lru.New[*ast.QueryDocument](100))
 	h.AddTransport(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -100,7 +101,7 @@ type child struct {
 
 func startChild(b *testing.B) (c *child, url string) {
 	b.Helper()
-	cmd := exec.Command(os.Args[0]) // It ends with its standard input.
+	cmd := exec.CommandContext(context.Background(), os.Args[0]) // It ends with its standard input.
 	cmd.Env = append(os.Environ(), childVariable+"=1")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

@@ -203,8 +203,8 @@ func TestCloseFrameSurvivesUnreadBytes(t *testing.T) {
 	s := newServer(t, graphqlws.Options{})
 	for range 20 {
 		var tcp *corked
-		d := &websocket.Dialer{NetDial: func(network, addr string) (net.Conn, error) {
-			c, err := net.Dial(network, addr)
+		d := &websocket.Dialer{NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, network, addr)
 			tcp = &corked{Conn: c}
 			return tcp, err
 		}}

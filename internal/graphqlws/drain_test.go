@@ -40,6 +40,9 @@ func TestDrain(t *testing.T) {
 		if err == nil || resp == nil || resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
 			t.Errorf("upgrade while draining: %v %v", resp, err)
 		}
+		if resp != nil {
+			_ = resp.Body.Close()
+		}
 		expired, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
 		if err := s.Wait(expired); !errors.Is(err, context.DeadlineExceeded) {

@@ -33,7 +33,7 @@ func FuzzFrames(f *testing.F) {
 			protocol = legacyWS
 		}
 		p := s.dial(t, protocol)
-		for _, line := range bytes.Split(data, []byte("\n")) {
+		for line := range bytes.SplitSeq(data, []byte("\n")) {
 			if p.WriteMessage(websocket.TextMessage, line) != nil {
 				break // The server has closed.
 			}

@@ -61,11 +61,10 @@ func presentPanic(ctx context.Context, exec graphql.GraphExecutor, r any) (errs 
 	if !ok {
 		return unpresentable()
 	}
-	presented, ok := presenter.PresentRecoveredError(ctx, r).(*gqlerror.Error)
-	if !ok || presented == nil {
-		return unpresentable()
+	if presented, ok := errors.AsType[*gqlerror.Error](presenter.PresentRecoveredError(ctx, r)); ok && presented != nil {
+		return gqlerror.List{presented}
 	}
-	return gqlerror.List{presented}
+	return unpresentable()
 }
 
 func unpresentable() gqlerror.List {

@@ -1,6 +1,7 @@
 package graphqlws_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -15,8 +16,8 @@ import (
 
 // lazy dials with hardly any room for what is not read.
 func lazy() *websocket.Dialer {
-	return &websocket.Dialer{NetDial: func(network, addr string) (net.Conn, error) {
-		c, err := net.Dial(network, addr)
+	return &websocket.Dialer{NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
 		if err == nil {
 			err = c.(*net.TCPConn).SetReadBuffer(4 << 10)
 		}

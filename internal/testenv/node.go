@@ -65,7 +65,7 @@ func StartNode(tb testing.TB, dir string, args ...string) *Node {
 	n.events = bufio.NewScanner(out)
 	tb.Cleanup(func() {
 		cancel()
-		n.wait()
+		_ = n.wait() // killed, it says, where it had not ended
 	})
 	return n
 }
