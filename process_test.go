@@ -50,6 +50,9 @@ func spawn(t *testing.T, settings env) *process {
 	}
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0])
 	p.cmd.Env = append(os.Environ(), asProgram+"=1", "ADDR=127.0.0.1:0", "JWT_SECRET="+secret, "TICK=50ms")
+	for k, v := range hurried {
+		p.cmd.Env = append(p.cmd.Env, k+"="+v)
+	}
 	for k, v := range settings {
 		p.cmd.Env = append(p.cmd.Env, k+"="+v)
 	}

@@ -48,15 +48,16 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 		return cfg.CheckHealth(ctx)
 	}
 	log := slog.New(cfg.Log(stderr))
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Addr)
+	listener, err := listen(ctx, cfg)
 	if err != nil {
-		return fmt.Errorf("ADDR: %w", err)
+		return err
 	}
 	log.Info("listening", "addr", listener.Addr().String())
 	front := newFront()
 	p := &program{cfg: cfg, log: log, stdout: stdout, listener: listener, front: front, server: &http.Server{
-		Handler:           graph.WithRequestIDs(front),
+		Handler:           graph.WithRequestIDs(timed(front, cfg.ReadTimeout)),
 		ReadHeaderTimeout: cfg.ReadTimeout,
+		WriteTimeout:      cfg.ReadTimeout + cfg.RequestTimeout + cfg.WriteTimeout, // streams set their own, piece by piece
 		IdleTimeout:       cfg.IdleTimeout,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -148,26 +149,30 @@ func (p *program) work(stopping, work context.Context) error {
 			p.log.Warn("the demo lectures could not be created", "error", err)
 		}
 	}
-	p.front.open(p.api(who, room, reg), room, seats)
+	p.front.open(p.api(stores, who, room, reg), room, seats)
 	p.greet(who.guests)
 	return g.Wait()
 }
 
 // api is GraphQL over the line and the seats.
-func (p *program) api(who *identity, room *waitroom.Room, reg *registrar.Registrar) *graph.Handler {
+func (p *program) api(stores *stores, who *identity, room *waitroom.Room, reg *registrar.Registrar) *graph.Handler {
 	c := p.cfg
 	return graph.NewHandler(graph.Options{
 		Resolver: graph.NewResolver(room, reg, who.guests),
 		Roster:   reg.Seats,
 		Verifier: who.verifier,
 		Origins:  c.AllowedOrigins,
+		Proxies:  c.TrustedProxies,
 		Limits: graph.Limits{
 			BodyBytes: c.MaxBody, ParserTokens: c.ParserTokens, Depth: c.MaxDepth, Complexity: c.MaxComplexity, MutationFields: c.MaxMutations,
 			BodyTime: c.ReadTimeout, RequestTime: c.RequestTimeout, WriteTime: c.WriteTimeout, KeepAlive: c.Keepalive,
 		},
+		PersonRate:  waitroom.NewRate(stores.redis, "person", c.RatePerPerson, c.BurstPerPerson),
+		AddressRate: waitroom.NewRate(stores.redis, "address", c.RatePerAddress, c.BurstPerAddress),
 		Sockets: graphqlws.Options{
 			InitTimeout: c.InitTimeout, WriteTimeout: c.WriteTimeout, PingInterval: c.Keepalive, DrainTimeout: c.ShutdownTimeout / 2,
-			MaxFrame: c.MaxFrame, MaxSubscriptions: c.MaxSubscriptions, MaxSockets: c.MaxSockets, MaxSocketsPerPerson: c.MaxSocketsPerPerson,
+			IdleTimeout: c.SocketIdleTimeout, MaxFrame: c.MaxFrame, MaxMessages: c.MaxMessages, MaxSubscriptions: c.MaxSubscriptions,
+			MaxSockets: c.MaxSockets, MaxSocketsPerPerson: c.MaxSocketsPerPerson, MaxSocketsPerAddress: c.MaxSocketsPerAddress,
 		},
 		Introspection: c.Introspection,
 		Log:           p.log,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -19,6 +20,7 @@ import (
 	"seatline/internal/graphqlws"
 	"seatline/internal/lecture"
 	"seatline/internal/registrar"
+	"seatline/internal/waitroom"
 )
 
 const (
@@ -31,8 +33,11 @@ type Options struct {
 	Resolver      generated.ResolverRoot // a *Resolver
 	Roster        *registrar.Seats
 	Verifier      *auth.Verifier
-	Origins       []string // beside our own
+	Origins       []string       // beside our own
+	Proxies       []netip.Prefix // whose X-Forwarded-For is believed
 	Limits        Limits
+	PersonRate    *waitroom.Rate    // of root fields, of who is signed in; nil: no limit
+	AddressRate   *waitroom.Rate    // of all who are not, at one address; nil: no limit
 	Sockets       graphqlws.Options // limits and times; who may connect is set here
 	Introspection bool
 	Log           *slog.Logger
@@ -49,8 +54,9 @@ type Handler struct {
 func NewHandler(o Options) *Handler {
 	allowed := newOrigins(o.Origins)
 	h := &Handler{mux: http.NewServeMux(), sockets: newSockets(o, allowed), streams: newStreams()}
+	known := &proxies{trusted: o.Proxies, log: o.Log}
 	gate := func(next http.Handler) http.Handler {
-		return allowed.middleware(o.Verifier.Middleware(next, refuseToken))
+		return known.middleware(allowed.middleware(o.Verifier.Middleware(next, refuseToken)))
 	}
 	h.mux.Handle("/graphql", gate(h.server(o)))
 	h.mux.Handle("GET /lectures/{id}/enrollments.csv", gate(roster{seats: o.Roster, writeTime: o.Limits.WriteTime, log: o.Log}))
@@ -76,22 +82,27 @@ func (h *Handler) Stats() graphqlws.Stats { return h.sockets.Stats() }
 func (h *Handler) server(o Options) *handler.Server {
 	s := handler.New(generated.NewExecutableSchema(generated.Config{Resolvers: o.Resolver}))
 	s.AddTransport(h.sockets)
-	s.AddTransport(eventStream{limits: o.Limits, streams: h.streams})
+	s.AddTransport(eventStream{limits: o.Limits, streams: h.streams, admit: h.sockets.Admit})
 	s.AddTransport(httpTransport{limits: o.Limits})
 	s.SetErrorPresenter(presenter(o.Log))
 	s.SetRecoverFunc(recoverer(o.Log))
 	s.SetParserTokenLimit(o.Limits.ParserTokens)
-	s.SetDisableSuggestion(!o.Introspection)
+	if !o.Introspection {
+		s.SetDisableSuggestion(true)
+		s.SetValidationRulesFn(silentRules)
+	}
 	s.SetQueryCache(shortOnly[*ast.QueryDocument]{lru.New[*ast.QueryDocument](cachedQueries)})
 	s.Use(persistedQueries{extension.AutomaticPersistedQuery{Cache: shortQueries{lru.New[string](cachedQueries)}}})
-	s.Use(operationLimits{o.Limits, o.Introspection})
+	s.Use(operationLimits{o.Limits, o.Introspection, &rates{person: o.PersonRate, address: o.AddressRate, log: o.Log}})
 	s.AroundOperations(feeds(o.Log))
+	s.AroundResponses(shortErrors)
 	return s
 }
 
 func newSockets(o Options, allowed origins) *graphqlws.Transport {
 	options := o.Sockets
 	options.CheckOrigin = allowed.allow
+	options.Address = func(r *http.Request) string { return addressOf(r.Context()) }
 	options.Log = o.Log
 	options.Init = func(ctx context.Context, payload map[string]any) (context.Context, map[string]any, time.Time, error) {
 		viewer, err := o.Verifier.FromPayload(ctx, payload)

@@ -36,10 +36,11 @@ const (
 	maxIntrospections = 2
 )
 
-// operationLimits refuses operations that ask too much.
+// operationLimits refuses operations that ask too much, or too often.
 type operationLimits struct {
 	Limits
 	introspection bool
+	rates         *rates
 }
 
 var _ interface {
@@ -54,7 +55,7 @@ func (operationLimits) ExtensionName() string { return "OperationLimits" }
 func (operationLimits) Validate(graphql.ExecutableSchema) error { return nil }
 
 // MutateOperationContext refuses the operation, or lets it pass as it is.
-func (l operationLimits) MutateOperationContext(_ context.Context, op *graphql.OperationContext) *gqlerror.Error {
+func (l operationLimits) MutateOperationContext(ctx context.Context, op *graphql.OperationContext) *gqlerror.Error {
 	op.DisableIntrospection = !l.introspection
 	m := (&meter{vars: op.Variables, fragments: map[*ast.FragmentDefinition]measure{}}).selection(op.Operation.SelectionSet)
 	switch {
@@ -69,7 +70,7 @@ func (l operationLimits) MutateOperationContext(_ context.Context, op *graphql.O
 	case op.Operation.Operation == ast.Mutation && m.fields > l.MutationFields:
 		return refusal(codeComplexity, "the operation has %d mutations; the limit is %d", m.fields, l.MutationFields)
 	}
-	return nil
+	return l.rates.take(ctx, m.fields)
 }
 
 // measure is how much a selection asks.

@@ -40,6 +40,10 @@ func (p reply) requestErrors(r *graphql.Response) {
 	if p.kind == typeResponse {
 		status = http.StatusBadRequest
 	}
+	if wait := retryOf(r); wait > 0 {
+		status = http.StatusTooManyRequests
+		setRetryAfter(p.w.Header(), wait)
+	}
 	p.write(status, withoutData(r))
 }
 
@@ -66,9 +70,6 @@ func writeJSON(w http.ResponseWriter, status int, kind string, body any) {
 	_, _ = w.Write(b)
 }
 
-// maxErrors caps what a bad document can make us say.
-const maxErrors = 10
-
 // requestResponse is a response whose data key is absent.
 type requestResponse struct {
 	Errors     gqlerror.List  `json:"errors"`
@@ -76,7 +77,7 @@ type requestResponse struct {
 }
 
 func withoutData(r *graphql.Response) requestResponse {
-	return requestResponse{Errors: r.Errors[:min(len(r.Errors), maxErrors)], Extensions: r.Extensions}
+	return requestResponse{Errors: r.Errors, Extensions: r.Extensions}
 }
 
 // preferred is the one of the types we have that the Accept header likes best.

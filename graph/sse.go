@@ -10,6 +10,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"seatline/internal/auth"
+	"seatline/internal/graphqlws"
 )
 
 // eventStream is the distinct-connections mode of GraphQL over SSE: a POST that
@@ -20,6 +21,7 @@ import (
 type eventStream struct {
 	limits  Limits
 	streams *streams
+	admit   func(r *http.Request, person string) (leave func(), why *graphqlws.Refusal)
 }
 
 func (t eventStream) Supports(r *http.Request) bool {
@@ -28,6 +30,13 @@ func (t eventStream) Supports(r *http.Request) bool {
 
 func (t eventStream) Do(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor) {
 	reply := replyTo(w, r)
+	viewer, signedIn := auth.FromContext(r.Context())
+	leave, why := t.admit(r, viewer.UserKey)
+	if why != nil {
+		why.WriteTo(w)
+		return
+	}
+	defer leave()
 	params, refused := readParams(w, r, t.limits)
 	if refused != nil {
 		reply.refuse(refused)
@@ -40,7 +49,7 @@ func (t eventStream) Do(w http.ResponseWriter, r *http.Request, exec graphql.Gra
 		return
 	}
 	defer done()
-	if viewer, ok := auth.FromContext(ctx); ok {
+	if signedIn {
 		// As a socket would be closed. Without a last event, the client asks
 		// again, and is refused or has a new token.
 		var cancel context.CancelFunc

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -46,24 +47,36 @@ type Config struct {
 	PresenceGrace time.Duration
 	ParkedFor     time.Duration
 
-	AllowedOrigins      []string // web sites beside our own
-	Introspection       bool
-	MaxBody             int64 // bytes
-	MaxFrame            int64 // bytes
-	ParserTokens        int
-	MaxDepth            int
-	MaxComplexity       int
-	MaxMutations        int // root fields of one mutation
-	MaxSubscriptions    int // of one socket
-	MaxSockets          int
-	MaxSocketsPerPerson int
-	InitTimeout         time.Duration
-	WriteTimeout        time.Duration
-	Keepalive           time.Duration
-	ReadTimeout         time.Duration
-	IdleTimeout         time.Duration
-	RequestTimeout      time.Duration
-	ShutdownTimeout     time.Duration
+	AllowedOrigins []string       // web sites beside our own
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	Introspection  bool
+
+	MaxBody       int64 // bytes
+	ParserTokens  int
+	MaxDepth      int
+	MaxComplexity int
+	MaxMutations  int // root fields of one mutation
+
+	RatePerPerson   int // root fields a second, on average; 0: no limit
+	BurstPerPerson  int // root fields at once, after a pause
+	RatePerAddress  int // of those who are not signed in
+	BurstPerAddress int
+
+	MaxFrame             int64 // bytes
+	MaxMessages          int   // a second, of one socket
+	MaxSubscriptions     int   // of one socket
+	MaxSockets           int
+	MaxSocketsPerPerson  int
+	MaxSocketsPerAddress int
+
+	InitTimeout       time.Duration
+	WriteTimeout      time.Duration
+	Keepalive         time.Duration
+	SocketIdleTimeout time.Duration // of one without operations
+	ReadTimeout       time.Duration
+	IdleTimeout       time.Duration // of a connection without requests
+	RequestTimeout    time.Duration
+	ShutdownTimeout   time.Duration
 
 	RandomSecret bool // JWTSecret was made up: tokens end with the process
 	Healthcheck  bool // do not serve: ask a running server whether it is ready (-healthcheck)
@@ -175,6 +188,14 @@ func (c *Config) complete(isSet map[string]bool) []error {
 		c.GuestSessions = !external && !isSet["JWKS_URL"]
 	}
 	wrong = append(wrong, c.completeIdentity(isSet, external)...)
+	for _, one := range []struct {
+		whose       string
+		rate, burst int
+	}{{"PERSON", c.RatePerPerson, c.BurstPerPerson}, {"ADDRESS", c.RatePerAddress, c.BurstPerAddress}} {
+		if one.burst < one.rate {
+			say(`BURST_PER_%s: "%d" is less than RATE_PER_%[1]s, "%[3]d", which a second may bring`, one.whose, one.burst, one.rate)
+		}
+	}
 	if c.RequestTimeout < c.ReadTimeout {
 		say("REQUEST_TIMEOUT: %q is less than READ_TIMEOUT, %q, which is a part of it", short(c.RequestTimeout), short(c.ReadTimeout))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -81,24 +82,34 @@ func (c *Config) settings() []setting {
 
 	group = "Protection: requests"
 	add("ALLOWED_ORIGINS", "", "web sites beside our own whose pages may use the API", origins(&c.AllowedOrigins))
+	add("TRUSTED_PROXIES", "", "addresses of our own proxies, whose X-Forwarded-For says which address a client has; without them, everybody behind a proxy has the proxy's",
+		networks(&c.TrustedProxies))
 	add("INTROSPECTION", "on", "answer questions about the schema, as playgrounds ask", boolean(&c.Introspection))
 	add("MAX_BODY", "256KiB", "largest request", size(&c.MaxBody, kib, 16*mib))
 	add("PARSER_TOKENS", "2000", "most words and signs in an operation", integer(&c.ParserTokens, 100, 100_000))
 	add("MAX_DEPTH", "12", "deepest nesting of fields", integer(&c.MaxDepth, 3, 100))
 	add("MAX_COMPLEXITY", "5000", "most fields that an operation may read, pages counted in full", integer(&c.MaxComplexity, 100, 1_000_000))
 	add("MAX_MUTATIONS", "5", "most mutations in a request", integer(&c.MaxMutations, 1, 100))
+	add("RATE_PER_PERSON", "20", "how many fields of Query, Mutation and Subscription a person may ask for per second, on average and over all instances; 0 lifts the limit",
+		integer(&c.RatePerPerson, 0, 100_000))
+	add("BURST_PER_PERSON", "60", "how many at once, after a pause, and most in an operation", integer(&c.BurstPerPerson, 1, 1_000_000))
+	add("RATE_PER_ADDRESS", "200", "the same for all who are not signed in and share an address", integer(&c.RatePerAddress, 0, 100_000))
+	add("BURST_PER_ADDRESS", "2000", "the same for all who are not signed in and share an address", integer(&c.BurstPerAddress, 1, 1_000_000))
 	add("READ_TIMEOUT", "10s", "how long a request may take to arrive", duration(&c.ReadTimeout, time.Second, 5*time.Minute))
 	add("REQUEST_TIMEOUT", "20s", "how long a request may take in all", duration(&c.RequestTimeout, time.Second, 10*time.Minute))
 	add("IDLE_TIMEOUT", "2m", "how long a connection is kept for the next request", duration(&c.IdleTimeout, time.Second, time.Hour))
 
 	group = "Protection: sockets and streams"
 	add("MAX_FRAME", "64KiB", "largest message from a client", size(&c.MaxFrame, kib, 16*mib))
+	add("MAX_MESSAGES", "50", "most messages per second that are read from a socket, on average; what comes faster waits", integer(&c.MaxMessages, 1, 100_000))
 	add("MAX_SUBSCRIPTIONS", "20", "most operations in flight on a socket", integer(&c.MaxSubscriptions, 1, 10_000))
-	add("MAX_SOCKETS", "20000", "most sockets in all", integer(&c.MaxSockets, 1, 1_000_000))
-	add("MAX_SOCKETS_PER_PERSON", "20", "most sockets of one person", integer(&c.MaxSocketsPerPerson, 1, 10_000))
+	add("MAX_SOCKETS", "20000", "most sockets and event streams in all", integer(&c.MaxSockets, 1, 1_000_000))
+	add("MAX_SOCKETS_PER_PERSON", "20", "most of one person", integer(&c.MaxSocketsPerPerson, 1, 10_000))
+	add("MAX_SOCKETS_PER_ADDRESS", "5000", "most from one address, which a whole campus may share", integer(&c.MaxSocketsPerAddress, 1, 1_000_000))
 	add("INIT_TIMEOUT", "10s", "how long a client may take to say who it is", duration(&c.InitTimeout, 100*time.Millisecond, time.Minute))
 	add("WRITE_TIMEOUT", "10s", "how long a client may take to take a message", duration(&c.WriteTimeout, 100*time.Millisecond, time.Minute))
 	add("KEEPALIVE", "25s", "how often a sign of life is sent and asked for", duration(&c.Keepalive, time.Second, 10*time.Minute))
+	add("SOCKET_IDLE_TIMEOUT", "5m", "how long a socket is kept on which nothing runs", duration(&c.SocketIdleTimeout, time.Second, 24*time.Hour))
 	return all
 }
 
@@ -284,6 +295,29 @@ func origins(field *[]string) value {
 				return false
 			}
 			*field = append(*field, text)
+		}
+		return true
+	})
+}
+
+// networks takes addresses, and ranges of them in CIDR notation. Trusting the
+// whole world would let everybody say where they come from.
+func networks(field *[]netip.Prefix) value {
+	return check("addresses or ranges such as 10.0.0.0/8, separated by commas, and less than all there are", func(s string) bool {
+		*field = nil
+		if s == "" {
+			return true
+		}
+		for text := range strings.SplitSeq(s, ",") {
+			text = strings.TrimSpace(text)
+			network, ok := parse(netip.ParsePrefix(text))
+			if addr, single := parse(netip.ParseAddr(text)); single {
+				network, ok = netip.PrefixFrom(addr, addr.BitLen()), addr.Zone() == ""
+			}
+			if !ok || network.Bits() == 0 || network.Addr().Is4In6() {
+				return false
+			}
+			*field = append(*field, network.Masked())
 		}
 		return true
 	})
