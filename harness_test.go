@@ -227,6 +227,28 @@ func (s *instance) do(r *http.Request) (status int, body string, err error) {
 	return res.StatusCode, string(b), err
 }
 
+// exchange is do for who wants to see the headers; the body has been read.
+func (s *instance) exchange(r *http.Request) (*http.Response, string) {
+	s.t.Helper()
+	res, err := s.client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res, string(b)
+}
+
+func (s *instance) decode(body string, into any) {
+	s.t.Helper()
+	if err := json.Unmarshal([]byte(body), into); err != nil {
+		s.t.Fatalf("not JSON: %.1000s", body)
+	}
+}
+
 func (s *instance) get(path, user string) (status int, body string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seatline/internal/lecture"
+	"seatline/internal/testenv"
 	"seatline/internal/waitroom"
 )
 
@@ -57,6 +58,7 @@ func TestRate(t *testing.T) {
 		if wait := take(waitroom.NewRate(s.rdb, "slow", 10, 20), "Kim", 1); wait < 1 || wait > 100*time.Millisecond {
 			t.Errorf("after the burst was lowered: wait %v", wait)
 		}
+		testenv.Eventually(t, 10*time.Second, func() bool { return take(waitroom.NewRate(s.rdb, "slow", 10, 20), "Kim", 1) == 0 }, "a token")
 		// What was taken comes back, after the wait and not before.
 		quick := waitroom.NewRate(s.rdb, "quick", 10, 10)
 		if wait := take(quick, "lee", 10); wait != 0 {

@@ -13,11 +13,19 @@ local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local each = 1000000 / rate
 local empty = now + burst * each
 
-local full = math.max(now, tonumber(redis.call('GET', bucket) or '0'))
--- A clock that was set back, or a smaller burst than before, leaves an empty bucket and no debt.
-full = math.min(full, empty) + want * each
-if full > empty then
-  return math.max(1, math.ceil((full - empty) / 1000))
+local function keep(full)
+  redis.call('SET', bucket, string.format('%.0f', full), 'PX', string.format('%.0f', math.ceil((full - now) / 1000)))
 end
-redis.call('SET', bucket, string.format('%.0f', full), 'PX', string.format('%.0f', math.ceil((full - now) / 1000)))
+
+local full = math.max(now, tonumber(redis.call('GET', bucket) or '0'))
+if full > empty then
+  -- The clock was set back, or the bucket was larger: it is empty, and nobody has a debt.
+  full = empty
+  keep(full)
+end
+local after = full + want * each
+if after > empty then
+  return math.max(1, math.ceil((after - empty) / 1000))
+end
+keep(after)
 return 0
