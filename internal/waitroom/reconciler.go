@@ -69,7 +69,7 @@ func (r *Room) reconcile(ctx context.Context, missing map[int]bool) error {
 		if _, err := r.sync(ctx, f, seen, 0); err != nil {
 			return err
 		}
-		return r.decide(ctx, id, overdue(looks[id].claims.Val(), now))
+		return r.decide(ctx, id, overdue(looks[id].claims.Val(), now), now)
 	})
 	return r.dropMissing(ctx, ids, found, missing)
 }
@@ -111,14 +111,14 @@ func overdue(claims []redis.Z, now time.Time) []string {
 	return users
 }
 
-// decide settles overdue claims from one locked reading: a row means enrolled,
-// no row gives the ticket back.
-func (r *Room) decide(ctx context.Context, id int, users []string) error {
+// decide settles the claims of users that are overdue at now, from one locked
+// reading: a row means enrolled, no row gives the ticket back.
+func (r *Room) decide(ctx context.Context, id int, users []string, now time.Time) error {
 	if len(users) == 0 {
 		return nil
 	}
-	holds, err := r.holds(ctx, id, users)
-	if err != nil {
+	holds, err := r.holds(ctx, id, users, now)
+	if err != nil || len(holds) == 0 {
 		return err
 	}
 	facts, enrolled, err := r.seats.Decide(ctx, id, users)
@@ -137,9 +137,10 @@ func (r *Room) decide(ctx context.Context, id int, users []string) error {
 	return r.Settle(ctx, id, facts.Seats(), ends)
 }
 
-// holds reads the identities of these people's claims, before the database is
-// asked about them.
-func (r *Room) holds(ctx context.Context, id int, users []string) ([]lecture.Settlement, error) {
+// holds reads the identities of these people's overdue claims, before the
+// database is asked about them. Whose claim was settled since it was found
+// overdue may have another one by now, which is still on its way to a row.
+func (r *Room) holds(ctx context.Context, id int, users []string, now time.Time) ([]lecture.Settlement, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	values, err := r.rdb.HMGet(ctx, keysOf(id).holds, users...).Result()
@@ -154,7 +155,7 @@ func (r *Room) holds(ctx context.Context, id int, users []string) ([]lecture.Set
 		}
 		var seq, deadline, until int64
 		var attempt string
-		if _, err := fmt.Fscan(strings.NewReader(text), &seq, &deadline, &attempt, &until); err != nil || until == 0 {
+		if _, err := fmt.Fscan(strings.NewReader(text), &seq, &deadline, &attempt, &until); err != nil || until == 0 || until > now.UnixMilli() {
 			continue
 		}
 		claims = append(claims, lecture.Settlement{User: users[i], Attempt: attempt, Until: until})

@@ -1,0 +1,97 @@
+package waitroom_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seatline/internal/lecture"
+	"seatline/internal/registrar"
+	"seatline/internal/testenv"
+	"seatline/internal/waitroom"
+)
+
+// age makes a claim one that ended a second ago, and returns its new end.
+func (s stores) age(t testing.TB, id int, c lecture.Claim) int64 {
+	t.Helper()
+	tag := fmt.Sprintf("lecture:{%d}", id)
+	var seq, deadline, until int64
+	var attempt string
+	hold := s.rdb.HGet(t.Context(), "holds:"+tag, c.User).Val()
+	if _, err := fmt.Sscan(hold, &seq, &deadline, &attempt, &until); err != nil || until != c.Until {
+		t.Fatalf("hold %q of %+v: %v", hold, c, err)
+	}
+	until = s.rdb.Time(t.Context()).Val().UnixMilli() - 1000
+	_, err := s.rdb.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.ZAdd(t.Context(), "claims:"+tag, redis.Z{Score: float64(until), Member: c.User})
+		p.HSet(t.Context(), "holds:"+tag, c.User, fmt.Sprint(seq, " ", deadline, " ", attempt, " ", until))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return until
+}
+
+// TestReconcilerLeavesANewerClaim: between the moment at which the reconciler
+// finds a claim overdue and the one at which it decides, another instance
+// settles it and its person tries again. The new claim is not the reconciler's
+// to end: its row may be on the way.
+func TestReconcilerLeavesANewerClaim(t *testing.T) {
+	s := realStores(t)
+	seats := registrar.Open(s.client, registrar.Options{})
+	elsewhere := &instance{Registrar: registrar.New(seats, nil), room: waitroom.New(s.rdb, seats, waitroom.Options{})}
+	id := elsewhere.newLecture(t, 1, nil)
+	elsewhere.join(t, id, "first")
+	claim := func(attempt string) lecture.Claim {
+		t.Helper()
+		c, err := elsewhere.room.Claim(t.Context(), id, "first", attempt)
+		if err != nil || c.Status != lecture.ClaimOK {
+			t.Fatalf("claims: %+v, %v", c, err)
+		}
+		return c
+	}
+	old := claim("00000000000000aa")
+	old.Until = s.age(t, id, old)
+
+	rounds := make(chan struct{})
+	var newer sync.Once
+	asked := &delayedSeats{Seats: seats, afterFacts: func(ids []int) {
+		if !slices.Contains(ids, id) {
+			return
+		}
+		newer.Do(func() {
+			end := lecture.Settlement{User: "first", Attempt: old.Attempt, Until: old.Until, Verdict: lecture.Back}
+			if err := elsewhere.room.Settle(t.Context(), id, lecture.Seats{Remaining: -1}, []lecture.Settlement{end}); err != nil {
+				t.Error(err)
+			}
+			claim("00000000000000bb")
+		})
+		select {
+		case rounds <- struct{}{}:
+		case <-t.Context().Done():
+		}
+	}}
+	s.startWith(t, waitroom.Options{}, seats, asked)
+	for range 2 { // the second round begins when the first has decided
+		select {
+		case <-rounds:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the reconciler does not come by")
+		}
+	}
+	if l := s.line(t, id); !slices.Equal(l.claims, []string{"first"}) || len(l.tickets) != 0 {
+		t.Errorf("claims %v, tickets %v: the newer claim was ended by who had not seen it", l.claims, l.tickets)
+	}
+	testenv.Eventually(t, 20*time.Second, func() bool {
+		select {
+		case <-rounds:
+		default:
+		}
+		return len(s.line(t, id).tickets) == 1
+	}, "nor is it ended when it is overdue itself")
+}
