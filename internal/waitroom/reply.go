@@ -62,7 +62,7 @@ type reading struct {
 	opensAt, closesAt             int64 // ms, 0 = none
 	paused                        bool
 	rate                          float64
-	overbook                      int
+	overbook, burst               int
 	frozen                        bool
 	waiting, parked, tickets      int
 	claims                        int
@@ -79,7 +79,7 @@ func readingOf(r reply) reading {
 		paused: r.int64(8) != 0, rate: rate, overbook: r.int(10), frozen: r.int64(11) != 0,
 		waiting: r.int(12), parked: r.int(13), tickets: r.int(14), claims: r.int(15),
 		granted: r.int64(16), departed: r.int64(17), used: r.int64(18), laps: r.int64(19), lost: r.int64(20),
-		message: r.text(21),
+		message: r.text(21), burst: r.int(22),
 	}
 }
 

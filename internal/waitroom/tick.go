@@ -1,6 +1,7 @@
 package waitroom
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -124,7 +125,7 @@ func (h *hub) dirtyUsers() []string {
 func (h *hub) sendAll(rd reading, digest ranks) []*watcher {
 	p := h.room.paces.look(h.id)
 	stats := h.room.statsOf(h.id, rd)
-	horizon := min(maxHorizon, scanned+int(rd.rate*h.room.opts.PresenceGrace.Seconds()))
+	horizon := min(maxHorizon, scanned+rd.burst+int(rd.rate*h.room.opts.PresenceGrace.Seconds()))
 	type due struct {
 		w     *watcher
 		ahead int
@@ -152,7 +153,9 @@ func (h *hub) sendAll(rd reading, digest ranks) []*watcher {
 	for out := range h.stats {
 		put(out, stats)
 	}
-	slices.SortFunc(dues, func(a, b due) int { return a.ahead - b.ahead })
+	slices.SortFunc(dues, func(a, b due) int {
+		return cmp.Or(cmp.Compare(a.ahead, b.ahead), cmp.Compare(a.w.st.seq, b.w.st.seq))
+	})
 	near := make([]*watcher, 0, min(len(dues), peopleChunk))
 	for _, d := range dues[:min(len(dues), peopleChunk)] {
 		near = append(near, d.w)

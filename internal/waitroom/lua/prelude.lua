@@ -164,6 +164,6 @@ local function reading(K, line, now)
     digits(redis.call('ZCARD', K.queue)), digits(redis.call('ZCARD', K.parked)),
     digits(redis.call('ZCARD', K.tickets)), digits(redis.call('ZCARD', K.claims)),
     digits(line.granted), digits(line.departed), digits(line.used), digits(line.lapsed), digits(line.lost),
-    redis.call('HGET', K.lecture, 'message') or '',
+    redis.call('HGET', K.lecture, 'message') or '', digits(line.burst),
   }
 end
