@@ -1,6 +1,9 @@
 package waitroom
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // How much of a line a peek returns: all of it up to exactRanks; of a longer
 // one the first headRanks and rankSamples of the rest.
@@ -35,6 +38,13 @@ func ranksOf(first, sampled reply) ranks {
 		d.rank, d.seq = append(d.rank, sampled.int(i)), append(d.seq, sampled.int64(i+1))
 	}
 	return d
+}
+
+// lacks reports whether a sequence is certainly not in line: it is not where
+// all of them are known.
+func (d ranks) lacks(seq int64) bool {
+	i, found := slices.BinarySearch(d.seq, seq)
+	return !found && (i < d.head || d.head == len(d.seq))
 }
 
 // of is the rank of a sequence: the one function that turns a sequence into a

@@ -33,6 +33,15 @@ func TestRanks(t *testing.T) {
 				t.Fatalf("sequence %d: rank %d, want %d within %d", seq, got.ahead, want, step)
 			}
 			last = got.ahead
+			if d.lacks(seq) {
+				t.Fatalf("sequence %d is in line and said not to be", seq)
+			}
+			if want < head && !slices.Contains(line, seq-1) && !d.lacks(seq-1) {
+				t.Fatalf("sequence %d of the head is not in line, and not said so", seq-1)
+			}
+		}
+		if len(line) <= head && !d.lacks(100_001) {
+			t.Fatal("nobody is behind the last of a line known whole, and that is not said")
 		}
 		if n := len(line); n > 0 {
 			if got := d.of(line[n-1] + 1); got.ahead != n {

@@ -60,11 +60,11 @@ func (h *hub) position() int64 {
 func (h *hub) follow(rd reading, changed []string, last int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	back := h.cursor > rd.chg // the line itself has gone back in time
+	back := h.cursor > rd.chg || rd.epoch < h.epoch // the line itself has gone back in time
 	if !h.peeked || rd.epoch != h.epoch || back || h.cursor < rd.trimmed {
 		for w := range h.watchers {
 			if back {
-				w.asOf = noVersion
+				w.epoch, w.asOf = rd.epoch, noVersion
 			}
 			w.dirty = w.dirty || w.read && (w.epoch != rd.epoch || w.asOf < rd.chg)
 		}
@@ -135,6 +135,12 @@ func (h *hub) sendAll(rd reading, digest ranks) []*watcher {
 	defer h.mu.Unlock()
 	for w := range h.watchers {
 		if !w.read {
+			continue
+		}
+		if w.st.status == Waiting && !w.st.parked && w.epoch == rd.epoch && w.asOf <= rd.chg && digest.lacks(w.st.seq) {
+			// The feed may not tell: a line that went back in time hands out
+			// the numbers of its changes again.
+			w.dirty = true
 			continue
 		}
 		rk := digest.of(w.st.seq)
