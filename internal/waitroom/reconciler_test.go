@@ -95,3 +95,75 @@ func TestReconcilerLeavesANewerClaim(t *testing.T) {
 		return len(s.line(t, id).tickets) == 1
 	}, "nor is it ended when it is overdue itself")
 }
+
+// TestReconcilerSettlesFromOneReading: a row comes to be between the lock-free
+// reading and the decision about its claim. The claim leaves together with the
+// seat that it took, so nobody is admitted for it.
+func TestReconcilerSettlesFromOneReading(t *testing.T) {
+	s := realStores(t)
+	seats := registrar.Open(s.client, registrar.Options{})
+	elsewhere := &instance{Registrar: registrar.New(seats, nil), room: waitroom.New(s.rdb, seats, waitroom.Options{})}
+	id := elsewhere.newLecture(t, 1, nil)
+	elsewhere.join(t, id, "first", "second")
+	c, err := elsewhere.room.Claim(t.Context(), id, "first", "00000000000000aa")
+	if err != nil || c.Status != lecture.ClaimOK {
+		t.Fatalf("claims: %+v, %v", c, err)
+	}
+	s.age(t, id, c)
+	var once sync.Once
+	asked := &delayedSeats{Seats: seats, afterFacts: func(ids []int) {
+		if !slices.Contains(ids, id) {
+			return
+		}
+		once.Do(func() {
+			_, err := s.db.ExecContext(t.Context(), `WITH seat AS (
+				UPDATE lectures SET enrolled_count = 1, last_number = 1, seat_version = seat_version + 1 WHERE id = $1 RETURNING id
+			) INSERT INTO enrollments (id, lecture_id, user_key, number, created_at)
+				SELECT gen_random_uuid(), id, 'first', 1, now() FROM seat`, id)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}}
+	in := s.startWith(t, waitroom.Options{}, seats, asked)
+	testenv.Eventually(t, 10*time.Second, func() bool { return len(s.line(t, id).claims) == 0 }, "the claim is never decided")
+	stats, err := in.room.WatchStats(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 { // ticks before the reconciler's next round
+		if st := <-stats; st.Line.Held > 0 || st.Line.Remaining > 0 {
+			t.Fatalf("%d seats held, %d free after the only one was taken", st.Line.Held, st.Line.Remaining)
+		}
+	}
+	if p := in.place(t, id, "first"); p.Status != waitroom.Enrolled {
+		t.Errorf("first reads %s", p.Status)
+	}
+	s.invariants(t, id)
+}
+
+// TestReconcilerGivesTheTicketBack: an overdue claim without a row is the old
+// ticket again, with its deadline.
+func TestReconcilerGivesTheTicketBack(t *testing.T) {
+	s := realStores(t)
+	seats := registrar.Open(s.client, registrar.Options{})
+	elsewhere := &instance{Registrar: registrar.New(seats, nil), room: waitroom.New(s.rdb, seats, waitroom.Options{})}
+	id := elsewhere.newLecture(t, 1, nil)
+	elsewhere.join(t, id, "first", "second")
+	before := elsewhere.place(t, id, "first")
+	c, err := elsewhere.room.Claim(t.Context(), id, "first", "00000000000000aa")
+	if err != nil || c.Status != lecture.ClaimOK {
+		t.Fatalf("claims: %+v, %v", c, err)
+	}
+	s.age(t, id, c)
+	in := s.start(t, waitroom.Options{})
+	testenv.Eventually(t, 10*time.Second, func() bool { return len(s.line(t, id).claims) == 0 }, "the claim is never decided")
+	if after := in.place(t, id, "first"); after.Status != waitroom.Admitted || !after.TicketExpiresAt.Equal(*before.TicketExpiresAt) {
+		t.Errorf("afterwards %s until %v, want the ticket until %v", after.Status, after.TicketExpiresAt, before.TicketExpiresAt)
+	}
+	if p := in.place(t, id, "second"); p.Status != waitroom.Waiting {
+		t.Errorf("second reads %s", p.Status)
+	}
+	in.enroll(t, id, "first", registrar.Enrolled)
+	s.invariants(t, id)
+}

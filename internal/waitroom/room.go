@@ -134,8 +134,11 @@ func (r *Room) Place(ctx context.Context, id int, user string) (Place, error) {
 	if _, err := r.run(ctx, r.scripts.touch, id, user); err != nil {
 		return Place{}, err
 	}
-	r.list(ctx, id)
-	return r.read(ctx, id, user)
+	place, err := r.read(ctx, id, user)
+	if err == nil {
+		r.list(ctx, id)
+	}
+	return place, err
 }
 
 // Claim turns user's ticket into an enrolment in flight, for one attempt (16

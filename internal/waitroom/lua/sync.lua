@@ -34,6 +34,10 @@ if not line then
   return 'OK'
 end
 
+if epoch == 1 and line.lost > 0 then
+  -- Two instances made the first contact at once: there was no line before this one to lose.
+  redis.call('HDEL', K.lecture, 'lost')
+end
 if is_stale(line, now) and redis.call('ZCARD', K.tickets) > 0 then
   redis.call('HSET', K.lecture, 'outage', digits(now + AFTER_OUTAGE))
 end
