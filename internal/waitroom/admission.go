@@ -34,7 +34,7 @@ func (r *Room) runAdmission(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if idle.note(id, step.waiting+step.held == 0) {
+			if idle.note(id, step.idle()) {
 				return r.retire(ctx, id)
 			}
 			return nil
@@ -52,7 +52,12 @@ func (r *Room) runAdmission(ctx context.Context) error {
 // admission is what one call of admit.lua did.
 type admission struct {
 	granted, waiting, held int
+	closed                 bool
 }
+
+// idle reports whether nothing will happen here by itself: nobody is in line,
+// or the line has outlived its lecture.
+func (a admission) idle() bool { return a.held == 0 && (a.waiting == 0 || a.closed) }
 
 // admit runs steps of admission until nothing is left to do now.
 func (r *Room) admit(ctx context.Context, id int) (admission, error) {
@@ -65,7 +70,7 @@ func (r *Room) admit(ctx context.Context, id int) (admission, error) {
 			return sum, err
 		}
 		sum.granted += a.int(1)
-		sum.waiting, sum.held = a.int(5), a.int(6)
+		sum.waiting, sum.held, sum.closed = a.int(5), a.int(6), a.int(14) == 1
 		r.paces.feed(id, sample{
 			at: a.int64(12), granted: a.int64(8), departed: a.int64(9), used: a.int64(10), lapsed: a.int64(11),
 			admitting: a.int64(13) == 1,

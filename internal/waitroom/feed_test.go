@@ -41,12 +41,15 @@ func newFeedWorld(t *testing.T) *feedWorld {
 // sync gives the line this many free seats.
 func (w *feedWorld) sync(t *testing.T, version int64, remaining int) {
 	t.Helper()
-	f := lecture.Facts{ID: 1, Version: version, Capacity: remaining, Remaining: remaining, Settings: lecture.Settings{
-		AdmitPerSecond: 10000, Burst: 10000, TicketTTLSeconds: 60, OverbookPercent: 100,
-	}}
-	if _, err := w.room.sync(t.Context(), f, noVersion, 1); err != nil {
+	if _, err := w.room.sync(t.Context(), facts(version, remaining), noVersion, 1); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func facts(version int64, remaining int) lecture.Facts {
+	return lecture.Facts{ID: 1, Version: version, Capacity: remaining, Remaining: remaining, Settings: lecture.Settings{
+		AdmitPerSecond: 10000, Burst: 10000, TicketTTLSeconds: 60, OverbookPercent: 100,
+	}}
 }
 
 func (w *feedWorld) join(t *testing.T, users ...string) {

@@ -210,6 +210,7 @@ func (r *Room) Changed(ctx context.Context, f lecture.Facts, cancelled ...string
 			return err
 		}
 	}
+	r.list(ctx, f.ID) // it may have been reopened
 	r.admitNow(ctx, f.ID)
 	return nil
 }
