@@ -164,7 +164,7 @@ end
 local waiting = redis.call('ZCARD', K.queue)
 local held = redis.call('ZCARD', K.tickets) + redis.call('ZCARD', K.claims)
 return {
-  'OK', granted, expired, parked, dropped, waiting, held, more and waiting > 0 and 1 or 0,
+  'OK', granted, expired, parked, dropped, waiting, held, (more and waiting > 0 or fresh and line.outage > 0) and 1 or 0,
   digits(line.granted), digits(line.departed), digits(line.used), digits(line.lapsed + expired), digits(now), is_admitting(line, now) and 1 or 0,
   is_closed(line, now) and 1 or 0,
 }
