@@ -10,6 +10,7 @@ const (
 	paceHalfLife = 30_000 // ms; how fast the measured rate of departures forgets
 	paceWarmUp   = 5_000  // ms of admission before a rate is told
 	paceWindow   = 60_000 // ms; the window of admittedPerMinute
+	lateReply    = 10_000 // ms; an older sample than this is of another line
 )
 
 // sample is the totals of a line at one instant of Redis time (ms).
@@ -29,6 +30,9 @@ type pace struct {
 }
 
 func (p *pace) feed(s sample) {
+	if late := p.last.at - s.at; late >= 0 && late < lateReply && s.departed <= p.last.departed && s.granted <= p.last.granted {
+		return // two admissions at once, and the answer to the first comes last
+	}
 	if s.at < p.last.at || s.departed < p.last.departed || s.granted < p.last.granted {
 		*p = pace{} // another line of the same lecture, or another clock
 	}

@@ -66,3 +66,21 @@ func TestPaceIgnoresPauses(t *testing.T) {
 		t.Error("another line of the same lecture keeps the old one's rate")
 	}
 }
+
+func TestPaceIgnoresLateReplies(t *testing.T) {
+	var p pace
+	at := func(i int64) sample {
+		return sample{at: 1_000_000 + i*1000, granted: 5 * i, departed: 5 * i, used: 3 * i, lapsed: i, admitting: true}
+	}
+	for i := range int64(60) {
+		p.feed(at(i))
+	}
+	p.feed(at(58))
+	if rate, known := p.departures(); !known || rate < 4.99 || rate > 5.01 {
+		t.Errorf("after an answer that came late: departures %v %v, want 5 a second", rate, known)
+	}
+	p.feed(sample{at: 1_000_000 + 61_000, granted: 1, departed: 1, admitting: true})
+	if rate, known := p.departures(); known {
+		t.Errorf("another line of the same lecture: departures %v", rate)
+	}
+}
