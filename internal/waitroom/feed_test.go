@@ -126,11 +126,12 @@ func TestFeedOverrun(t *testing.T) {
 	t.Parallel()
 	w := newFeedWorld(t)
 	w.join(t, "first", "second")
-	first, second := w.watch(t, "first"), w.watch(t, "second")
+	first, second, later := w.watch(t, "first"), w.watch(t, "second"), w.watch(t, "later")
 	w.tick(t)
 	w.sync(t, 2, 1)
 	w.room.admitNow(t.Context(), 1)
 	w.sync(t, 3, 0)
+	w.join(t, "later")
 	// Others than these two fill the feed.
 	fill := redis.NewScript(preludeLua + `
 		local K = { lecture = KEYS[1], changed = KEYS[2] }
@@ -151,6 +152,9 @@ func TestFeedOverrun(t *testing.T) {
 	}
 	if got := w.told(first); got != Admitted {
 		t.Errorf("first was told %s, want ADMITTED", got)
+	}
+	if got := w.told(later); got != Waiting {
+		t.Errorf("later was told %s, want WAITING", got)
 	}
 	if got := w.told(second); got != Waiting {
 		t.Errorf("second was told %s, want WAITING", got)
@@ -184,7 +188,7 @@ func TestLineGoneBackInTime(t *testing.T) {
 			t.Parallel()
 			w := newFeedWorld(t)
 			w.join(t, "first", "second")
-			first, second := w.watch(t, "first"), w.watch(t, "second")
+			first, second, later := w.watch(t, "first"), w.watch(t, "second"), w.watch(t, "later")
 			w.tick(t)
 			back := w.snapshot(t)
 			w.join(t, names("lost", 20)...)
@@ -192,6 +196,7 @@ func TestLineGoneBackInTime(t *testing.T) {
 			back()
 			w.sync(t, 2, 1)
 			w.room.admitNow(t.Context(), 1)
+			w.join(t, "later")
 			w.join(t, names("new", newcomers)...)
 			for range 3 {
 				w.tick(t)
@@ -202,7 +207,33 @@ func TestLineGoneBackInTime(t *testing.T) {
 			if got := w.told(second); got != Waiting {
 				t.Errorf("second was told %s, want WAITING", got)
 			}
+			if got := w.told(later); newcomers == 0 && got != Waiting {
+				t.Errorf("later was told %s, want WAITING", got)
+			}
 		})
+	}
+}
+
+// TestLineBegunAnew: the line is lost, and the new one has had more changes
+// than the old one by the next tick.
+func TestLineBegunAnew(t *testing.T) {
+	t.Parallel()
+	w := newFeedWorld(t)
+	w.join(t, "first")
+	first := w.watch(t, "first")
+	w.tick(t)
+	if err := w.room.rdb.(*redis.Client).FlushDB(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.room.sync(t.Context(), facts(2, 0), noVersion, 2); err != nil {
+		t.Fatal(err)
+	}
+	w.join(t, names("new", 20)...)
+	for range 3 {
+		w.tick(t)
+	}
+	if got := w.told(first); got != NotQueued {
+		t.Errorf("first was told %s, want NOT_QUEUED", got)
 	}
 }
 
