@@ -207,21 +207,23 @@ type line struct {
 	hash                           map[string]string
 }
 
+// line reads all of it at one instant: people move while the test looks.
 func (s stores) line(t testing.TB, id int) line {
 	t.Helper()
 	tag := fmt.Sprintf("lecture:{%d}", id)
-	members := func(key string) []string {
-		m, err := s.rdb.ZRange(t.Context(), key+tag, 0, -1).Result()
-		if err != nil {
-			t.Fatal(err)
+	var members [4]*redis.StringSliceCmd
+	var hash *redis.MapStringStringCmd
+	_, err := s.rdb.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		for i, key := range []string{"queue:", "tickets:", "claims:", "parked:"} {
+			members[i] = p.ZRange(t.Context(), key+tag, 0, -1)
 		}
-		return m
-	}
-	hash, err := s.rdb.HGetAll(t.Context(), tag).Result()
+		hash = p.HGetAll(t.Context(), tag)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return line{members("queue:"), members("tickets:"), members("claims:"), members("parked:"), hash}
+	return line{members[0].Val(), members[1].Val(), members[2].Val(), members[3].Val(), hash.Val()}
 }
 
 // invariants are what holds at every instant, whatever happened.
