@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	cachedQueries  = 1000
-	maxCachedQuery = 8 << 10 // bytes; larger documents are parsed each time
+	cachedQueries  = 500
+	maxCachedQuery = 2 << 10 // bytes; longer documents, a hundred times as large when parsed, are parsed each time
 )
 
 // Options configures a Handler.

@@ -34,7 +34,7 @@ func newServer(t *testing.T, change ...func(*graph.Options)) (*httptest.Server, 
 		Verifier: verifier,
 		Origins:  []string{"https://App.example:443/"},
 		Limits: graph.Limits{
-			BodyBytes: 64 << 10, ParserTokens: 2000, Depth: 12, Complexity: 5000, MutationFields: 5,
+			BodyBytes: 64 << 10, ParserTokens: 1000, Depth: 12, Complexity: 5000, MutationFields: 5,
 			BodyTime: 10 * time.Second, RequestTime: 10 * time.Second, WriteTime: 10 * time.Second, KeepAlive: 25 * time.Second,
 		},
 		Introspection: true,

@@ -79,7 +79,7 @@ func serveScripts(t *testing.T, scripts map[string]func(ctx context.Context, n i
 		Resolver: scripted{&Resolver{}, scripts},
 		Verifier: verifier,
 		Limits: Limits{
-			BodyBytes: 64 << 10, ParserTokens: 2000, Depth: 12, Complexity: 5000, MutationFields: 5,
+			BodyBytes: 64 << 10, ParserTokens: 1000, Depth: 12, Complexity: 5000, MutationFields: 5,
 			BodyTime: 10 * time.Second, RequestTime: 10 * time.Second, WriteTime: 10 * time.Second, KeepAlive: 20 * time.Millisecond,
 		},
 		Log: slog.New(slog.NewTextHandler(log, nil)),

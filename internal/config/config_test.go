@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 		JWKSRefresh: 5 * time.Minute, JWKSMaxStale: 24 * time.Hour,
 		Migrate: true, OperatorClaim: auth.Claim{Name: "role", Value: "operator"}, GuestSessions: true,
 		Tick: time.Second, PresenceGrace: time.Minute, ParkedFor: 10 * time.Minute,
-		Introspection: true, MaxBody: 256 << 10, MaxFrame: 64 << 10, ParserTokens: 2000, MaxDepth: 12,
+		Introspection: true, MaxBody: 256 << 10, MaxFrame: 64 << 10, ParserTokens: 1000, MaxDepth: 12,
 		MaxComplexity: 5000, MaxMutations: 5, RatePerPerson: 20, BurstPerPerson: 60, RatePerAddress: 200, BurstPerAddress: 2000,
 		MaxMessages: 50, MaxSubscriptions: 20, MaxSockets: 20000, MaxSocketsPerPerson: 20, MaxSocketsPerAddress: 5000, SocketIdleTimeout: 5 * time.Minute,
 		InitTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, Keepalive: 25 * time.Second,

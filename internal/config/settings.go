@@ -86,7 +86,7 @@ func (c *Config) settings() []setting {
 		networks(&c.TrustedProxies))
 	add("INTROSPECTION", "on", "answer questions about the schema, as playgrounds ask", boolean(&c.Introspection))
 	add("MAX_BODY", "256KiB", "largest request", size(&c.MaxBody, kib, 16*mib))
-	add("PARSER_TOKENS", "2000", "most words and signs in an operation", integer(&c.ParserTokens, 100, 100_000))
+	add("PARSER_TOKENS", "1000", "most words and signs in an operation", integer(&c.ParserTokens, 100, 100_000))
 	add("MAX_DEPTH", "12", "deepest nesting of fields", integer(&c.MaxDepth, 3, 100))
 	add("MAX_COMPLEXITY", "5000", "most fields that an operation may read, pages counted in full", integer(&c.MaxComplexity, 100, 1_000_000))
 	add("MAX_MUTATIONS", "5", "most mutations in a request", integer(&c.MaxMutations, 1, 100))
