@@ -87,14 +87,28 @@ export function createClient(options = {}) {
   /** @type {Client['mutate']} */
   const mutate = (document, variables, more) => request(document, variables, { retries: 0, ...more });
 
+  /** @type {Set<() => void>} */
+  const watches = new Set();
+
   return {
     query,
     mutate,
     subscribe: (document, variables, sink) => socket.subscribe(document, variables, sink),
-    watchPosition: (lectureId, onPosition, more) => watch(context, socket, query, lectureId, onPosition, more),
+    watchPosition(lectureId, onPosition, more) {
+      const end = watch(context, socket, query, lectureId, onPosition, more);
+      const stop = () => {
+        watches.delete(stop);
+        end();
+      };
+      watches.add(stop);
+      return stop;
+    },
     serverNow: () => context.clock.now(),
     reset: () => socket.reset(),
-    close: () => socket.close(),
+    close() {
+      for (const stop of watches) stop();
+      socket.close();
+    },
   };
 }
 
@@ -283,6 +297,7 @@ function createSocket(context) {
   let run = 0; // what began in an earlier run is ignored when it ends
   let lastId = 0;
   let heardAt = 0;
+  let heardOn = 0; // by the clock that goes on while a device sleeps
   let probedAt = 0;
   /** @type {string | null} */
   let token = null;
@@ -332,15 +347,14 @@ function createSocket(context) {
   function connect(mine) {
     const socket = new context.WebSocket(url.href, 'graphql-transport-ws');
     ws = socket;
-    heardAt = performance.now();
+    hear();
     timer = setTimeout(abandon, timing.connectTimeoutMs);
     socket.onopen = () => {
       if (mine === run) send({ type: 'connection_init', payload: token ? { Authorization: `Bearer ${token}` } : {} });
     };
     socket.onmessage = ({ data }) => {
       if (mine !== run) return;
-      heardAt = performance.now();
-      probedAt = 0;
+      hear();
       received(JSON.parse(data));
     };
     socket.onclose = ({ code, reason }) => {
@@ -382,11 +396,18 @@ function createSocket(context) {
     }
   }
 
+  function hear() {
+    heardAt = performance.now();
+    heardOn = Date.now();
+    probedAt = 0;
+  }
+
+  const silence = () => Math.max(performance.now() - heardAt, Date.now() - heardOn);
+
   /** A socket can be dead without anybody having closed it. */
   function watch() {
-    const now = performance.now();
-    if (probedAt && now - probedAt > timing.probeMs) abandon();
-    else if (!probedAt && now - heardAt > timing.silenceMs) probe();
+    if (probedAt && performance.now() - probedAt > timing.probeMs) abandon();
+    else if (silence() > timing.silenceMs) probe();
   }
 
   function probe() {
@@ -457,8 +478,11 @@ function createSocket(context) {
   }
 
   function wake() {
-    if (link.state === 'open') probe();
-    else if (link.state === 'retrying' || link.state === 'offline') {
+    if (link.state === 'open') {
+      // Slept through what the server sends: nobody keeps such a socket.
+      if (silence() > timing.silenceMs) abandon();
+      else probe();
+    } else if (link.state === 'retrying' || link.state === 'offline') {
       clearTimeout(timer);
       timer = setTimeout(open, 300 * context.random());
     }

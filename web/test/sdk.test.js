@@ -277,6 +277,19 @@ for (const { codes, connections } of CODES) {
   }
 }
 
+test('a closed client asks for nothing any more', async () => {
+  const proxy = await proxyOf();
+  proxy.faults.refuseUpgrades = true;
+  const client = clientOf((await server.guest('Gone')).token, { url: `${proxy.url}/graphql`, timing: { baseDelayMs: 20, maxDelayMs: 100 } });
+  const watch = follow(client, '1');
+  await eventually(() => watch.state() === 'polling', 'polling');
+  client.close();
+  const { requests, upgrades } = proxy.faults;
+  const { length } = watch.statuses;
+  await pause(2000);
+  assert.deepEqual([proxy.faults.requests, proxy.faults.upgrades, watch.statuses.length], [requests, upgrades, length]);
+});
+
 test('delays differ between clients', async () => {
   /** @type {Set<number>} */
   const delays = new Set();

@@ -1,5 +1,4 @@
-// The real server, built once for a test file (or SEATLINE_BINARY) and started on a
-// free port.
+// The real server, built once for a test file and started on a free port.
 
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -15,7 +14,6 @@ let binary;
 
 /** @returns {string} */
 function build() {
-  binary ??= process.env['SEATLINE_BINARY'];
   if (binary) return binary;
   const folder = mkdtempSync(join(tmpdir(), 'seatline-web-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));

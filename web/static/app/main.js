@@ -7,6 +7,7 @@ import { closePlace, openPlace } from './place.js';
 import { readRoute } from './router.js';
 import { client, loadViewer, onOtherTab, takeTokenFromLink } from './session.js';
 import { emptyList, onChange, set, state } from './state.js';
+import { kept } from './storage.js';
 import { countdown } from './time.js';
 import { lecturePage, missingPage } from './views/lecture.js';
 import { lecturesPage } from './views/lectures.js';
@@ -24,7 +25,7 @@ let operator;
 const OPERATOR_PAGES = ['operate', 'create', 'board'];
 
 function language() {
-  const chosen = localStorage.getItem('seatline.lang');
+  const chosen = kept.get('seatline.lang');
   if (chosen === 'en' || chosen === 'ko') return chosen;
   const known = navigator.languages.find((name) => /^(en|ko)\b/.test(name));
   return known?.startsWith('ko') ? 'ko' : 'en';

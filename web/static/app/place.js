@@ -5,6 +5,7 @@ import { problem } from './lists.js';
 import { go } from './router.js';
 import { client, forget, isSignedOut } from './session.js';
 import { noPlace, set, state } from './state.js';
+import { kept } from './storage.js';
 import { texts } from './texts.js';
 import { POSITION_FIELDS } from '../sdk.js';
 
@@ -93,7 +94,7 @@ const slot = (kind) => `seatline.${kind}.${state.lectureId}`;
 /** @param {string} kind @returns {any} */
 function recall(kind) {
   try {
-    const { user, value } = JSON.parse(localStorage.getItem(slot(kind)) ?? '{}');
+    const { user, value } = JSON.parse(kept.get(slot(kind)) ?? '{}');
     return user === state.viewer?.userKey ? value : undefined;
   } catch {
     return undefined;
@@ -102,15 +103,11 @@ function recall(kind) {
 
 /** @param {string} kind @param {unknown} value */
 function remember(kind, value) {
-  try {
-    localStorage.setItem(slot(kind), JSON.stringify({ user: state.viewer?.userKey, value }));
-  } catch {
-    // A full or forbidden store costs the proof, not the place.
-  }
+  kept.set(slot(kind), JSON.stringify({ user: state.viewer?.userKey, value }));
 }
 
 /** @param {string} kind */
-const drop = (kind) => localStorage.removeItem(slot(kind));
+const drop = (kind) => kept.remove(slot(kind));
 
 /** Takes a reading over, unless a later one was there before it. @param {QueuePosition} position */
 function took(position) {

@@ -3,13 +3,14 @@
 import { createClient, SeatlineError } from '../sdk.js';
 import { go } from './router.js';
 import { emptyList, set, state } from './state.js';
+import { kept, tab } from './storage.js';
 
 const KEY = 'seatline.token';
 
 // An operator's link is for its tab alone, so it does not sign out the guest in
 // another. A guest is the same in every tab.
 /** The token to send with what the client does not send. */
-export const bearer = () => sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY);
+export const bearer = () => tab.get(KEY) ?? kept.get(KEY);
 
 /** The token that was refused, which nobody should try again. */
 let refusedToken = '';
@@ -26,7 +27,7 @@ export const client = createClient({
 export function takeTokenFromLink() {
   const token = new URLSearchParams(location.hash.slice(1)).get('token');
   if (!token) return;
-  sessionStorage.setItem(KEY, token);
+  tab.set(KEY, token);
   history.replaceState(null, '', '#/operate');
 }
 
@@ -49,8 +50,8 @@ export async function loadViewer() {
 export const isSignedOut = (error) => error instanceof SeatlineError && error.code === 'UNAUTHENTICATED';
 
 export function forget() {
-  sessionStorage.removeItem(KEY);
-  localStorage.removeItem(KEY);
+  tab.remove(KEY);
+  kept.remove(KEY);
   client.reset();
   set({ viewer: null, receipts: emptyList() });
 }
@@ -84,8 +85,8 @@ export async function signInWithToken(token) {
 /** @param {string} token @param {import('./state.js').Viewer} viewer */
 function signedIn(token, viewer) {
   refusedToken = '';
-  sessionStorage.removeItem(KEY);
-  localStorage.setItem(KEY, token);
+  tab.remove(KEY);
+  kept.set(KEY, token);
   client.reset();
   const next = state.route.query.get('next') ?? '/';
   set({ viewer });
@@ -95,7 +96,7 @@ function signedIn(token, viewer) {
 /** Somebody signed in or out in another tab. @param {() => void} changed */
 export function onOtherTab(changed) {
   addEventListener('storage', ({ key }) => {
-    if (key !== KEY || sessionStorage.getItem(KEY)) return;
+    if (key !== KEY || tab.get(KEY)) return;
     client.reset();
     loadViewer().then(changed);
   });

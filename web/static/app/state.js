@@ -1,5 +1,7 @@
 // The one place for what the app knows. Nothing else keeps state that a view shows.
 
+import { kept } from './storage.js';
+
 /**
  * @typedef {import('../sdk.js').QueuePosition} QueuePosition
  * @typedef {import('../sdk.js').WatchStatus} WatchStatus
@@ -107,7 +109,7 @@ export const state = {
   receipts: emptyList(),
   lectureId: '',
   ...noPlace(),
-  sound: localStorage.getItem('seatline.sound') !== 'off',
+  sound: kept.get('seatline.sound') !== 'off',
   run: null,
   stats: [],
   statsLink: 'connecting',

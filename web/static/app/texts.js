@@ -34,6 +34,7 @@ const en = {
   waitingCount: (/** @type {number} */ n) => (n === 0 ? 'Nobody is waiting' : `${number(n, 'en')} waiting`),
   opensIn: (/** @type {number} */ ms) => `Opens in ${countdown(ms)}`,
   opensNow: 'Opening now',
+  untilOpening: 'Until it opens',
   opensAt: 'Opens',
   closesAt: 'Closes',
   states: {
@@ -278,6 +279,7 @@ const ko = {
   waitingCount: (n) => (n === 0 ? '대기 없음' : `${number(n, 'ko')}명 대기 중`),
   opensIn: (ms) => `${countdown(ms)} 후 열림`,
   opensNow: '곧 열려요',
+  untilOpening: '신청 시작까지',
   opensAt: '신청 시작',
   closesAt: '신청 마감',
   states: {

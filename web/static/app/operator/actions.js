@@ -26,7 +26,7 @@ let boardId = '';
 let rosterSearch = '';
 
 /** @param {string} id */
-export async function openBoard(id) {
+export function openBoard(id) {
   closeBoard();
   boardId = id;
   rosterSearch = '';
@@ -38,6 +38,11 @@ export async function openBoard(id) {
     link: ({ state }) => state !== 'idle' && state !== 'open' && set({ statsLink: state }),
   });
   loadRoster('anew');
+  loadRun();
+}
+
+async function loadRun() {
+  const id = boardId;
   try {
     const { lecture } = await client.query(`query ($id: ID!) { lecture(id: $id) { ${FIELDS} } }`, { id });
     if (boardId === id) set(lecture ? { run: lecture } : { route: { ...state.route, page: 'missing' } });
@@ -63,7 +68,10 @@ function tookStats(stats) {
     return at > now - WINDOW_MS && (!previous || at - Date.parse(previous.serverTime) >= 900);
   });
   set({ stats: [...kept, stats], statsLink: 'live' });
-  if (before && before.enrolledCount !== stats.enrolledCount) loadRoster('anew');
+  if (!before) return;
+  if (before.enrolledCount !== stats.enrolledCount) loadRoster('anew');
+  // Another operator may have changed what is shown here.
+  if (before.lineState !== stats.lineState || before.admitPerSecond !== stats.admitPerSecond || before.capacity !== stats.capacity) loadRun();
 }
 
 /** @param {import('../state.js').SeatlineError | null} formError */

@@ -28,12 +28,13 @@ export function lecturePage() {
 /** @param {import('../state.js').Lecture} lecture */
 function facts(lecture) {
   const { capacity, seatsLeft, waiting, opensAt, closesAt } = lecture;
+  const people = state.position?.total ?? waiting;
   return h('p', { class: 'facts' },
     stateChip(state.position?.lineState ?? lecture.lineState),
     h('span', null, t().seatsOf(seatsLeft, capacity)),
-    h('span', null, t().waitingCount(state.position?.total ?? waiting)),
+    people > 0 && h('span', null, t().waitingCount(people)),
     opensAt && Date.parse(opensAt) > state.now && h('span', null, `${t().opensAt} ${instant(opensAt, state.lang)}`),
-    closesAt && h('span', null, `${t().closesAt} ${instant(closesAt, state.lang)}`));
+    closesAt && Date.parse(closesAt) > state.now && h('span', null, `${t().closesAt} ${instant(closesAt, state.lang)}`));
 }
 
 export const missingPage = () =>

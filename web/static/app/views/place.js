@@ -5,6 +5,7 @@ import { ask } from '../dialog.js';
 import { h } from '../element.js';
 import { enroll, join, leave } from '../place.js';
 import { set, state } from '../state.js';
+import { kept } from '../storage.js';
 import { clock, countdown, number } from '../time.js';
 import { errorText, icon, ICONS, t } from './parts.js';
 import { receiptCard } from './receipt.js';
@@ -66,7 +67,7 @@ function joining(lineState) {
   const opening = lineState === 'UPCOMING' ? Date.parse(state.lecture?.opensAt ?? '') - state.now : NaN;
   if (lineState === 'CLOSED') return h('div', { class: 'words' }, h('h2', null, t().closedTitle), h('p', null, t().closedBody));
   return h('div', { class: 'words' },
-    opening > 0 && opening < 86_400_000 && h('p', { class: 'big', role: 'timer' }, h('span', { class: 'label' }, t().opensAt), countdown(opening)),
+    opening > 0 && opening < 86_400_000 && h('p', { class: 'big', role: 'timer' }, h('span', { class: 'label' }, t().untilOpening), countdown(opening)),
     h('p', null, t().joiningStates[lineState]),
     joinButton(lineState === 'SOLD_OUT' ? t().joinWaitlist : t().join));
 }
@@ -146,7 +147,7 @@ function notifyButton() {
 const soundButton = () =>
   h('button', { class: 'button quiet', 'aria-pressed': String(state.sound), onclick: () => {
     const sound = !state.sound;
-    localStorage.setItem('seatline.sound', sound ? 'on' : 'off');
+    kept.set('seatline.sound', sound ? 'on' : 'off');
     set({ sound });
     unlockSound();
     ring();

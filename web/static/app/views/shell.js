@@ -3,6 +3,7 @@
 import { h } from '../element.js';
 import { forget } from '../session.js';
 import { set, state } from '../state.js';
+import { kept } from '../storage.js';
 import { t } from './parts.js';
 
 /** A row of seats, one of them taken: the mark of the app. */
@@ -41,6 +42,6 @@ export const footer = () =>
 
 function switchLanguage() {
   const lang = state.lang === 'en' ? 'ko' : 'en';
-  localStorage.setItem('seatline.lang', lang);
+  kept.set('seatline.lang', lang);
   set({ lang });
 }
