@@ -172,12 +172,45 @@ func TestAFullQueue(t *testing.T) {
 	if !d.line.ticket(full, users[room]) {
 		t.Error("the refusal cost a ticket")
 	}
+	if len(claiming) > 0 {
+		t.Error("the line was asked before there was room")
+	}
 	d.line.admit(other, "elsewhere")
 	d.enroll(other, "elsewhere", registrar.Enrolled)
 	close(open)
 	callers.Wait()
 	d.line.onClaim = nil
 	d.enroll(full, users[room], registrar.Enrolled)
+}
+
+// Who asks again while their enrolment is in flight here shares it: the line is
+// asked once, though the callers have long gone.
+func TestAnAttemptIsShared(t *testing.T) {
+	d := newDesk(t, sqlite(t), registrar.Options{})
+	id := d.lecture(1)
+	d.line.admit(id, "kim")
+	claiming, open := make(chan struct{}, 100), make(chan struct{})
+	d.line.onClaim = func(string) error {
+		claiming <- struct{}{}
+		<-open
+		return nil
+	}
+	var first sync.WaitGroup
+	first.Go(func() { d.enroll(id, "kim", registrar.Enrolled) })
+	<-claiming
+	gone, leave := context.WithCancel(context.Background())
+	leave()
+	for range 10 {
+		if _, err := d.Enroll(gone, id, "kim"); !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller who has gone: %v", err)
+		}
+	}
+	close(open)
+	first.Wait()
+	if n := len(claiming); n > 0 {
+		t.Errorf("the line was asked %d times more", n)
+	}
+	d.audit(id)
 }
 
 // Run's end takes nothing new and waits for what is in flight.
