@@ -306,3 +306,45 @@ func TestOverbooking(t *testing.T) {
 		t.Errorf("sold out, and back at %d", *p.Position)
 	}
 }
+
+// Rule 3: an enrolment that came to nothing near the ticket's end leaves time
+// to try again.
+func TestFailedNearTheDeadline(t *testing.T) {
+	t.Parallel()
+	w := newFeedWorld(t)
+	f := facts(2, 1)
+	f.Settings.TicketTTLSeconds = 1
+	if _, err := w.room.sync(t.Context(), f, noVersion, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.join(t, "u")
+	c := w.claim(t, "u", attemptA, lecture.ClaimOK)
+	w.settle(t, lecture.Seats{Remaining: -1}, c, lecture.Back)
+	p := w.stands(t, "u", Admitted)
+	if left := p.TicketExpiresAt.Sub(p.Line.ServerTime); left < 5*time.Second {
+		t.Errorf("%v left after a failure, want 10 s", left)
+	}
+}
+
+// Section 4: a place of an earlier line comes back, but not to who has let
+// another one run out in this line.
+func TestPlacesOfAnEarlierLine(t *testing.T) {
+	t.Parallel()
+	w := newFeedWorld(t)
+	w.set(t, "epoch", 3)
+	now := float64(w.ago(t, time.Minute))
+	if err := w.room.rdb.ZAdd(t.Context(), keysOf(1).expired, redis.Z{Score: now, Member: "late"}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	const earlier, same = 2_000_000_007, 3_000_000_007
+	for _, c := range []struct {
+		user     string
+		restored int64
+		restores bool
+	}{{"u", earlier, true}, {"late", earlier, false}, {"v", same, false}} {
+		answer, err := w.room.call(t.Context(), w.room.scripts.join, 1, c.user, c.restored)
+		if err != nil || answer.text(0) != "WAITING" || (answer.int64(1) == c.restored) != c.restores {
+			t.Errorf("%s joins with %d: %v, %v; restored: want %v", c.user, c.restored, answer, err, c.restores)
+		}
+	}
+}
