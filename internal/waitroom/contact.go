@@ -16,6 +16,7 @@ import (
 const (
 	claimLife      = 15 * time.Second // protocol.md rule 2
 	contactTimeout = 8 * time.Second  // a first contact or refresh, shared by all who wait for it
+	wakeWithin     = time.Second     // how long who joins a quiet lecture waits for it
 	unknownFor     = 2 * time.Second  // an id without a lecture is remembered this long
 	markChunk      = 500
 	peopleChunk    = 200
@@ -68,7 +69,12 @@ func (r *Room) begin(ctx context.Context, id int) error {
 // refresh brings one lecture's seats and settings up to date: once, however
 // many ask.
 func (r *Room) refresh(ctx context.Context, id int) error {
-	return r.shared(ctx, "refresh", id, func(ctx context.Context) error {
+	return r.shared(ctx, "refresh", id, func(ctx context.Context) (err error) {
+		defer func() { // once, however many wait for it
+			if err != nil {
+				r.warn(ctx, "lecture not refreshed", id, err)
+			}
+		}()
 		seen, err := r.rdb.HGet(ctx, keysOf(id).lecture, "version").Int64()
 		if err != nil {
 			return unavailable("refresh", err)
@@ -85,14 +91,14 @@ func (r *Room) refresh(ctx context.Context, id int) error {
 	})
 }
 
-// wake refreshes a quiet lecture and lets its head in. That it could not is no
-// failure of who asked: the loops go on trying.
+// wake refreshes a quiet lecture and lets its head in. That it could not, or
+// not soon, is no failure of who asked: the loops go on trying.
 func (r *Room) wake(ctx context.Context, id int) {
-	if err := r.refresh(ctx, id); err != nil {
-		r.log.WarnContext(ctx, "lecture not refreshed", "lecture", id, "error", err)
-		return
+	soon, cancel := context.WithTimeout(ctx, wakeWithin)
+	defer cancel()
+	if r.refresh(soon, id) == nil {
+		r.admitNow(ctx, id)
 	}
-	r.admitNow(ctx, id)
 }
 
 // shared runs do for the first who asks, and gives all who ask meanwhile its
