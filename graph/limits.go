@@ -31,6 +31,10 @@ const (
 	// maxPage is the largest page that a list gives.
 	maxPage = 100
 
+	// longText is what a field counts whose text may fill pages: under a hundred
+	// names it would make a small request a very large reply.
+	longText = 10
+
 	// maxIntrospections lets the standard introspection query through and
 	// keeps it from being asked a hundred times under aliases.
 	maxIntrospections = 2
@@ -135,7 +139,11 @@ func (m *meter) field(f *ast.Field) measure {
 	if first := m.first(f); first > 1 {
 		cost = min(cost*min(first, maxPage), tooMuch)
 	}
-	return measure{fields: 1, depth: inner.depth + 1, cost: min(cost+1, tooMuch), introspections: inner.introspections}
+	own := 1
+	if f.Name == "description" {
+		own = longText
+	}
+	return measure{fields: 1, depth: inner.depth + 1, cost: min(cost+own, tooMuch), introspections: inner.introspections}
 }
 
 // first is the size of the page that a field asks for, 1 where it is no page.

@@ -24,7 +24,7 @@ func newOrigins(allowed []string) origins {
 // equal: lower case, without a default port or a trailing slash.
 func canonicalOrigin(s string) (string, bool) {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" && u.Path != "/" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" && u.Path != "/" || strings.ContainsAny(s, "@?#") {
 		return "", false
 	}
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
