@@ -227,8 +227,8 @@ func (s *instance) do(r *http.Request) (status int, body string, err error) {
 	return res.StatusCode, string(b), err
 }
 
-// exchange is do for who wants to see the headers; the body has been read.
-func (s *instance) exchange(r *http.Request) (*http.Response, string) {
+// exchange is do for who wants to see the headers.
+func (s *instance) exchange(r *http.Request) (status int, header http.Header, body string) {
 	s.t.Helper()
 	res, err := s.client.Do(r)
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *instance) exchange(r *http.Request) (*http.Response, string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return res, string(b)
+	return res.StatusCode, res.Header, string(b)
 }
 
 func (s *instance) decode(body string, into any) {
