@@ -85,9 +85,13 @@ export function createClient(options = {}) {
   /** @type {Client['query']} */
   const query = (document, variables, more) => request(document, variables, { retries: 2, ...more });
   /** @type {Client['mutate']} */
-  const mutate = (document, variables, more) => request(document, variables, { retries: 0, ...more });
+  async function mutate(document, variables, more) {
+    const data = await request(document, variables, { retries: 0, ...more });
+    for (const { again } of watches) again();
+    return data;
+  }
 
-  /** @type {Set<() => void>} */
+  /** @type {Set<{ stop: () => void, again: () => void }>} */
   const watches = new Set();
 
   return {
@@ -95,18 +99,18 @@ export function createClient(options = {}) {
     mutate,
     subscribe: (document, variables, sink) => socket.subscribe(document, variables, sink),
     watchPosition(lectureId, onPosition, more) {
-      const end = watch(context, socket, query, lectureId, onPosition, more);
-      const stop = () => {
-        watches.delete(stop);
-        end();
+      const running = watch(context, socket, query, lectureId, onPosition, more);
+      watches.add(running);
+      return () => {
+        watches.delete(running);
+        running.stop();
       };
-      watches.add(stop);
-      return stop;
     },
     serverNow: () => context.clock.now(),
     reset: () => socket.reset(),
     close() {
-      for (const stop of watches) stop();
+      for (const { stop } of watches) stop();
+      watches.clear();
       socket.close();
     },
   };
@@ -553,7 +557,6 @@ function createSocket(context) {
  * @param {string} lectureId
  * @param {(position: QueuePosition, info: PositionInfo) => void} onPosition
  * @param {WatchOptions} [options]
- * @returns {() => void}
  */
 function watch(context, socket, query, lectureId, onPosition, options = {}) {
   const { timing } = context;
@@ -568,6 +571,7 @@ function watch(context, socket, query, lectureId, onPosition, options = {}) {
   let polling = false;
   let failures = 0;
   let heard = 0;
+  let round = 0;
 
   /** @param {WatchStatus} status */
   const report = (status) => !abort.signal.aborted && options.onStatus?.(status);
@@ -642,15 +646,18 @@ function watch(context, socket, query, lectureId, onPosition, options = {}) {
   /** @param {number} missed */
   async function poll(missed) {
     const before = heard;
+    const mine = ++round;
+    const late = () => !polling || heard !== before || round !== mine;
+    clearTimeout(again);
     try {
       const { queuePosition } = await query(`query ($lectureId: ID!) { ${selection} }`, variables, { retries: 0, signal: abort.signal });
-      if (!polling || heard !== before) return;
+      if (late()) return;
       report({ state: 'polling', attempt: 0 });
       onPosition(queuePosition, { source: 'poll' });
       if (queuePosition.status === 'ENROLLED' || queuePosition.lineState === 'CLOSED') end({ state: 'ended', attempt: 0 });
       else again = setTimeout(poll, queuePosition.pollAfterMs * (0.9 + 0.2 * context.random()), 0);
     } catch (error) {
-      if (!polling || !(error instanceof SeatlineError)) return;
+      if (late() || !(error instanceof SeatlineError)) return;
       if (!error.temporary && error.code !== 'INTERNAL') {
         end({ state: 'failed', attempt: 0, error });
         return;
@@ -671,7 +678,13 @@ function watch(context, socket, query, lectureId, onPosition, options = {}) {
   }
 
   subscribe();
-  return stop;
+  return {
+    stop,
+    /** Something was changed from here: the next poll may be a long way off. */
+    again() {
+      if (polling) poll(0);
+    },
+  };
 }
 
 /**

@@ -277,6 +277,18 @@ for (const { codes, connections } of CODES) {
   }
 }
 
+test('who polls sees the effect of what they did at once', async () => {
+  const proxy = await proxyOf();
+  proxy.faults.refuseUpgrades = true;
+  const id = await server.lecture({ title: 'At once', capacity: 1, settings: { paused: true } });
+  const client = clientOf((await server.guest('Impatient')).token, { url: `${proxy.url}/graphql`, timing: { baseDelayMs: 20 } });
+  const watch = follow(client, id);
+  await eventually(() => watch.state() === 'polling', 'polling');
+  assert.ok((watch.latest()?.pollAfterMs ?? 0) > 10_000, 'the next poll is a long way off');
+  await client.mutate(JOIN, { id });
+  await eventually(() => watch.latest()?.status === 'WAITING', 'in line', 5000);
+});
+
 test('a closed client asks for nothing any more', async () => {
   const proxy = await proxyOf();
   proxy.faults.refuseUpgrades = true;
