@@ -39,7 +39,7 @@ func TestBurstsAreSecondsWorth(t *testing.T) {
 		want string
 	}{
 		{env{"RATE_PER_PERSON": "-1"}, `RATE_PER_PERSON: "-1" is not 0 to 100000`},
-		{env{"BURST_PER_PERSON": "19"}, `BURST_PER_PERSON: "19" is less than RATE_PER_PERSON, "20"`},
+		{env{"BURST_PER_PERSON": "49"}, `BURST_PER_PERSON: "49" is less than RATE_PER_PERSON, "50"`},
 		{env{"RATE_PER_ADDRESS": "3000"}, `BURST_PER_ADDRESS: "2000" is less than RATE_PER_ADDRESS, "3000"`},
 	} {
 		if _, err := Load(nil, tc.env.lookup, t.Output()); err == nil || !strings.Contains(err.Error(), tc.want) {

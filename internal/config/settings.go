@@ -90,9 +90,9 @@ func (c *Config) settings() []setting {
 	add("MAX_DEPTH", "12", "deepest nesting of fields", integer(&c.MaxDepth, 3, 100))
 	add("MAX_COMPLEXITY", "5000", "most fields that an operation may read, pages counted in full", integer(&c.MaxComplexity, 100, 1_000_000))
 	add("MAX_MUTATIONS", "5", "most mutations in a request", integer(&c.MaxMutations, 1, 100))
-	add("RATE_PER_PERSON", "20", "how many fields of Query, Mutation and Subscription a person may ask for per second, on average and over all instances; 0 lifts the limit",
+	add("RATE_PER_PERSON", "50", "how many fields of Query, Mutation and Subscription a person may ask for per second, on average and over all instances; 0 lifts the limit",
 		integer(&c.RatePerPerson, 0, 100_000))
-	add("BURST_PER_PERSON", "60", "how many at once, after a pause, and most in an operation", integer(&c.BurstPerPerson, 1, 1_000_000))
+	add("BURST_PER_PERSON", "500", "how many at once, after a pause, and most in an operation", integer(&c.BurstPerPerson, 1, 1_000_000))
 	add("RATE_PER_ADDRESS", "200", "the same for all who are not signed in and share an address", integer(&c.RatePerAddress, 0, 100_000))
 	add("BURST_PER_ADDRESS", "2000", "the same for all who are not signed in and share an address", integer(&c.BurstPerAddress, 1, 1_000_000))
 	add("READ_TIMEOUT", "10s", "how long a request may take to arrive", duration(&c.ReadTimeout, time.Second, 5*time.Minute))
