@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -108,24 +109,18 @@ func race(t *testing.T, servers []*instance, callers, capacity, rounds int) {
 	t.Helper()
 	for round := range rounds {
 		id := servers[0].newLecture(fmt.Sprintf(`capacity:%d,%s`, capacity, eager))
-		var told, soldOut atomic.Int64
+		var told atomic.Int64
 		var wg sync.WaitGroup
 		for i := range callers {
 			wg.Go(func() {
-				s, user := servers[i%len(servers)], fmt.Sprintf("caller-%d", i)
-				for seated := int64(0); seated < int64(capacity); seated = told.Load() {
-					s.must(user, `mutation{joinQueue(lectureId:"`+id+`"){status}}`)
-					s = servers[(i+round)%len(servers)]
-					switch status := s.must(user, `mutation{enroll(lectureId:"`+id+`"){status}}`).at("enroll.status"); status {
+				user := fmt.Sprintf("caller-%d", i)
+				for told.Load() < int64(capacity) {
+					joining, enrolling := servers[i%len(servers)], servers[(i+round)%len(servers)]
+					switch goFor(joining, enrolling, user, id) {
 					case "ENROLLED":
 						told.Add(1)
 						return
 					case "SOLD_OUT":
-						soldOut.Add(1)
-						return
-					case "NOT_ADMITTED":
-					default:
-						t.Errorf("%s is told %v", user, status)
 						return
 					}
 				}
@@ -138,6 +133,30 @@ func race(t *testing.T, servers []*instance, callers, capacity, rounds int) {
 			t.Fatalf("round %d: %d callers for %d seats: %v rows, %v counted, %d told so", round, callers, capacity, rows, count, told.Load())
 		}
 	}
+}
+
+// goFor joins and enrols, and returns the status of that. A server that is too
+// busy to answer says so, and is asked again.
+func goFor(joining, enrolling *instance, user, id string) (status string) {
+	for _, call := range []struct {
+		on    *instance
+		field string
+	}{{joining, "joinQueue"}, {enrolling, "enroll"}} {
+		query := `mutation{` + call.field + `(lectureId:"` + id + `"){status}}`
+		_, body, err := call.on.post(bearer(call.on.t, user), query)
+		var a answer
+		if err == nil {
+			err = json.Unmarshal([]byte(body), &a)
+		}
+		if err != nil || len(a.Errors) > 0 {
+			if a.code() != "UNAVAILABLE" {
+				call.on.t.Errorf("%s as %s: %s, %v", query, user, body, err)
+			}
+			return ""
+		}
+		status, _ = a.at(call.field + ".status").(string)
+	}
+	return status
 }
 
 // TestRaceOnThreeProcesses: never oversold, whoever asks wherever.
