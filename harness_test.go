@@ -22,7 +22,7 @@ const secret = "a secret for tests, long enough to be one"
 
 // instance is the whole program, running in this process on a port of its own.
 type instance struct {
-	t      *testing.T
+	t      testing.TB
 	url    string
 	log    *logBuffer
 	client *http.Client
@@ -55,12 +55,12 @@ type env map[string]string
 var hurried = env{"RATE_PER_PERSON": "100000", "BURST_PER_PERSON": "1000000", "RATE_PER_ADDRESS": "100000", "BURST_PER_ADDRESS": "1000000"}
 
 // backends are the stores that every story must be the same on.
-var backends = map[string]func(t *testing.T) env{
-	"embedded": func(*testing.T) env { return env{} },
-	"postgres and redis": func(t *testing.T) env {
+var backends = map[string]func(t testing.TB) env{
+	"embedded": func(testing.TB) env { return env{} },
+	"postgres and redis": func(t testing.TB) env {
 		return env{"DATABASE_URL": testenv.Postgres(t), "REDIS_URL": testenv.Redis(t)}
 	},
-	"postgres and a redis cluster": func(t *testing.T) env {
+	"postgres and a redis cluster": func(t testing.TB) env {
 		return env{"DATABASE_URL": testenv.Postgres(t), "REDIS_URL": testenv.RedisCluster(t)}
 	},
 }
@@ -133,7 +133,7 @@ func (s *instance) awaitReady() {
 }
 
 // bearer is the token of a person; "operator" may run lectures, "" is nobody.
-func bearer(t *testing.T, user string) string {
+func bearer(t testing.TB, user string) string {
 	t.Helper()
 	if user == "" {
 		return ""

@@ -142,7 +142,7 @@ func (s *instance) reception(authorization string) map[string]string {
 	return got
 }
 
-func received(t *testing.T, status int, body string, err error) string {
+func received(t testing.TB, status int, body string, err error) string {
 	t.Helper()
 	var a answer
 	if err == nil {

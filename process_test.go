@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -26,6 +27,9 @@ const asProgram = "SEATLINE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
+		if os.Getenv(figuresOnStdin) != "" {
+			go answerFigures()
+		}
 		main()
 		return
 	}
@@ -35,12 +39,14 @@ func TestMain(m *testing.M) {
 // process is the whole program in a process of its own, which a test may kill.
 type process struct {
 	*instance
-	cmd    *exec.Cmd
-	exited chan error
+	cmd      *exec.Cmd
+	exited   chan error
+	asked    io.Writer     // to ask for figures, see figuresOnStdin
+	answered *json.Decoder // and what it answers
 }
 
 // spawn starts the program as a process and waits until it is ready.
-func spawn(t *testing.T, settings env) *process {
+func spawn(t testing.TB, settings env) *process {
 	t.Helper()
 	p := &process{
 		instance: &instance{
@@ -58,6 +64,9 @@ func spawn(t *testing.T, settings env) *process {
 		p.cmd.Env = append(p.cmd.Env, k+"="+v)
 	}
 	p.cmd.Stderr = p.log
+	if settings[figuresOnStdin] != "" {
+		p.pipe()
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +86,24 @@ func spawn(t *testing.T, settings env) *process {
 	}, "the process listens")
 	p.awaitReady()
 	return p
+}
+
+// pipe lets the test ask the process for its figures.
+func (p *process) pipe() {
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		read.Close()
+		write.Close()
+	})
+	p.cmd.ExtraFiles = []*os.File{write}
+	p.asked, p.answered = stdin, json.NewDecoder(read)
 }
 
 // kill ends the process as a crash would, if it still runs.

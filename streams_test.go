@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -21,7 +22,7 @@ type event struct {
 
 // stream is a subscription over one of the transports.
 type stream struct {
-	t      *testing.T
+	t      testing.TB
 	events chan event
 	close  func() // ends it, and waits until its reader is gone
 }
@@ -42,10 +43,19 @@ func (s *instance) socket(protocol, subscribe, user, query string) *stream {
 
 func (s *instance) socketAs(authorization, protocol, subscribe, query string) *stream {
 	s.t.Helper()
+	out, err := s.trySocket(authorization, protocol, subscribe, query)
+	if err != nil {
+		s.t.Fatalf("%s: %v", protocol, err)
+	}
+	return out
+}
+
+// trySocket is socketAs where being refused is an answer too.
+func (s *instance) trySocket(authorization, protocol, subscribe, query string) (*stream, error) {
 	dialer := websocket.Dialer{Subprotocols: []string{protocol}, HandshakeTimeout: 10 * time.Second}
 	ws, res, err := dialer.DialContext(s.t.Context(), strings.Replace(s.url, "http", "ws", 1)+"/graphql", nil)
 	if err != nil {
-		s.t.Fatalf("dial: %v, %v", err, res)
+		return nil, err
 	}
 	defer res.Body.Close()
 	s.t.Cleanup(func() { ws.Close() })
@@ -53,26 +63,25 @@ func (s *instance) socketAs(authorization, protocol, subscribe, query string) *s
 	if authorization != "" {
 		params["Authorization"] = authorization
 	}
-	for _, message := range []map[string]any{
-		{"type": "connection_init", "payload": params},
-		nil,
-		{"type": subscribe, "id": "1", "payload": map[string]any{"query": query}},
-	} {
-		if message == nil { // the acknowledgement comes first
-			var ack struct{ Type string }
-			if err := ws.ReadJSON(&ack); err != nil || ack.Type != "connection_ack" {
-				s.t.Fatalf("%s: %v %v", protocol, ack, err)
-			}
-			continue
-		}
-		if err := ws.WriteJSON(message); err != nil {
-			s.t.Fatal(err)
-		}
+	var ack struct{ Type string }
+	err = ws.WriteJSON(map[string]any{"type": "connection_init", "payload": params})
+	if err == nil {
+		err = ws.ReadJSON(&ack)
 	}
-	return newStream(s.t, ws, func(out *stream) { out.readSocket(ws) })
+	if err == nil && ack.Type != "connection_ack" {
+		err = fmt.Errorf("greeted with %q", ack.Type)
+	}
+	if err == nil {
+		err = ws.WriteJSON(map[string]any{"type": subscribe, "id": "1", "payload": map[string]any{"query": query}})
+	}
+	if err != nil {
+		ws.Close()
+		return nil, err
+	}
+	return newStream(s.t, ws, func(out *stream) { out.readSocket(ws) }), nil
 }
 
-func newStream(t *testing.T, conn io.Closer, read func(*stream)) *stream {
+func newStream(t testing.TB, conn io.Closer, read func(*stream)) *stream {
 	out := &stream{t: t, events: make(chan event, 1000)}
 	out.close = func() {
 		conn.Close()
