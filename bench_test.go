@@ -68,7 +68,8 @@ func BenchmarkSubscribers(b *testing.B) {
 			})
 		}
 		wg.Wait()
-		<-time.After(5 * time.Second) // what arriving costs is over
+		p.client.CloseIdleConnections() // on which they joined
+		<-time.After(5 * time.Second)   // what arriving costs is over
 		after := p.figures()
 		for _, ws := range sockets {
 			if ws != nil {
