@@ -48,6 +48,9 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 		return cfg.CheckHealth(ctx)
 	}
 	log := slog.New(cfg.Log(stderr))
+	for _, name := range cfg.ShortSecrets() {
+		log.Warn(name + " is short enough to be guessed: 32 bytes or more are safe")
+	}
 	listener, err := listen(ctx, cfg)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ const sessionFor = 24 * time.Hour
 type Guests struct{ options Options }
 
 // NewGuests returns an issuer of tokens that a Verifier with the same options
-// accepts, or an error when the secret is too short.
+// accepts, or an error without a secret.
 func NewGuests(o Options) (*Guests, error) {
 	o.Keys = nil // whoever gives those out signs with keys of its own
 	o, err := o.withDefaults()

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -277,4 +278,17 @@ func short(d time.Duration) string {
 		}
 	}
 	return s
+}
+
+// ShortSecrets names the secrets that are set and short enough to be guessed by
+// who has something that they signed.
+func (c Config) ShortSecrets() []string {
+	var short []string
+	for name, s := range map[string]Secret{"JWT_SECRET": c.JWTSecret, "PLACE_SECRET": c.PlaceSecret} {
+		if s != "" && len(s) < auth.MinSecret {
+			short = append(short, name)
+		}
+	}
+	slices.Sort(short)
+	return short
 }
