@@ -48,8 +48,8 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 		return cfg.CheckHealth(ctx)
 	}
 	log := slog.New(cfg.Log(stderr))
-	for _, name := range cfg.ShortSecrets() {
-		log.Warn(name + " is short enough to be guessed: 32 bytes or more are safe")
+	for _, warning := range cfg.Warnings() {
+		log.Warn(warning)
 	}
 	listener, err := listen(ctx, cfg)
 	if err != nil {

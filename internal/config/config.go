@@ -12,7 +12,6 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -79,8 +78,9 @@ type Config struct {
 	RequestTimeout    time.Duration
 	ShutdownTimeout   time.Duration
 
-	RandomSecret bool // JWTSecret was made up: tokens end with the process
-	Healthcheck  bool // do not serve: ask a running server whether it is ready (-healthcheck)
+	RandomSecret      bool // JWTSecret was made up: tokens end with the process
+	RandomPlaceSecret bool // PlaceSecret was made up: proofs of places are good here alone, and end with the process
+	Healthcheck       bool // do not serve: ask a running server whether it is ready (-healthcheck)
 }
 
 // Embedded reports whether the stores are those within the process.
@@ -217,13 +217,6 @@ func (c *Config) completeIdentity(isSet map[string]bool, external bool) []error 
 			}
 			say("JWKS_URL: %q: %w", c.JWKSURL, err)
 		}
-		// A key server signs for every application that it knows, and some for
-		// many issuers.
-		for _, name := range []string{"JWT_ISSUER", "JWT_AUDIENCE"} {
-			if !isSet[name] {
-				say("%s: is needed with JWKS_URL, which may sign for other applications, too", name)
-			}
-		}
 	}
 	if c.JWKSMaxStale < 2*c.JWKSRefresh {
 		say("JWKS_MAX_STALE: %q is less than twice JWKS_REFRESH, %q: one question without an answer must not make all keys void", short(c.JWKSMaxStale), short(c.JWKSRefresh))
@@ -235,12 +228,9 @@ func (c *Config) completeIdentity(isSet map[string]bool, external bool) []error 
 		say("JWT_SECRET: is needed with DATABASE_URL, unless JWKS_URL is set: "+example, auth.MinSecret)
 	case external && c.GuestSessions:
 		say("JWT_SECRET: is needed with GUEST_SESSIONS, whose tokens it signs: "+example, auth.MinSecret)
-	case external && !isSet["PLACE_SECRET"]:
-		say("PLACE_SECRET: is needed with DATABASE_URL where JWT_SECRET is not set, the same for all instances: "+example, auth.MinSecret)
-	case external:
 	case isSet["JWKS_URL"] && !c.GuestSessions:
 		if !isSet["PLACE_SECRET"] {
-			c.PlaceSecret = random()
+			c.PlaceSecret, c.RandomPlaceSecret = random(), true
 		}
 	default:
 		c.JWTSecret, c.RandomSecret = random(), true
@@ -280,15 +270,27 @@ func short(d time.Duration) string {
 	return s
 }
 
-// ShortSecrets names the secrets that are set and short enough to be guessed by
-// who has something that they signed.
-func (c Config) ShortSecrets() []string {
-	var short []string
-	for name, s := range map[string]Secret{"JWT_SECRET": c.JWTSecret, "PLACE_SECRET": c.PlaceSecret} {
-		if s != "" && len(s) < auth.MinSecret {
-			short = append(short, name)
+// Warnings are what works and is not safe, or not for long: a sentence each.
+func (c Config) Warnings() []string {
+	var warnings []string
+	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	for _, set := range []struct {
+		name   string
+		secret Secret
+	}{{"JWT_SECRET", c.JWTSecret}, {"PLACE_SECRET", c.PlaceSecret}} {
+		if set.secret != "" && len(set.secret) < auth.MinSecret {
+			warn("%s is short enough to be guessed: %d bytes or more are safe", set.name, auth.MinSecret)
 		}
 	}
-	slices.Sort(short)
-	return short
+	// A key server signs for every application that it knows, and some for many
+	// issuers.
+	for _, set := range []struct{ name, value string }{{"JWT_ISSUER", c.JWTIssuer}, {"JWT_AUDIENCE", c.JWTAudience}} {
+		if c.JWKSURL != "" && set.value == "" {
+			warn("%s is not set: tokens that JWKS_URL signed for other applications are good here, too", set.name)
+		}
+	}
+	if c.RandomPlaceSecret && !c.Embedded() {
+		warn("PLACE_SECRET is not set: a random one is used, so proofs of places are good at this instance alone, until it ends")
+	}
+	return warnings
 }

@@ -63,7 +63,7 @@ func (c *Config) settings() []setting {
 	group = "Identity: JSON Web Tokens, whose sub is the user key, signed with a secret or by a key server"
 	add("JWT_SECRET", "", "what signs HS256; needed with DATABASE_URL unless JWKS_URL is set, else a random one is made at each start", secret(&c.JWTSecret))
 	add("JWKS_URL", "", "JWK set with the public keys of RS256, PS256, ES256, ES384, ES512 and EdDSA: https, or http on this machine; with JWT_SECRET, "+
-		"either may sign; needs JWT_ISSUER and JWT_AUDIENCE", text(&c.JWKSURL))
+		"either may sign; set JWT_ISSUER and JWT_AUDIENCE with it", text(&c.JWKSURL))
 	add("JWKS_ALLOW_HTTP", "off", "take keys from other machines by http, which whoever is on the way can replace", boolean(&c.JWKSAllowHTTP))
 	add("JWKS_REFRESH", "5m", "how often keys are asked for, beside when a token names a new one", duration(&c.JWKSRefresh, 10*time.Second, 24*time.Hour))
 	add("JWKS_MAX_STALE", "24h", "how long known keys are good for while the key server does not answer", duration(&c.JWKSMaxStale, time.Minute, 30*24*time.Hour))
@@ -72,7 +72,7 @@ func (c *Config) settings() []setting {
 	add("OPERATOR_CLAIM", "role=operator", "claim, a string or a list of them, that makes an operator; dots lead into objects: realm_access.roles=operator",
 		claim(&c.OperatorClaim))
 	add("GUEST_SESSIONS", "", "sign in whoever gives a name; on without DATABASE_URL and JWKS_URL, off with either", optional(boolean(&c.GuestSessions)))
-	add("PLACE_SECRET", "", "what proofs of a place are signed with; when empty, a key derived from JWT_SECRET; needed with DATABASE_URL where that is not set",
+	add("PLACE_SECRET", "", "what proofs of a place are signed with; when empty, a key derived from JWT_SECRET or, where that is not set, a random one, good for one instance alone",
 		secret(&c.PlaceSecret))
 
 	group = "The line"
