@@ -200,9 +200,18 @@ func (r *Room) relist(ctx context.Context, ids []int) error {
 	return nil
 }
 
+// warning is one thing that goes wrong at one lecture; 0 = at all of them.
+type warning struct {
+	what string
+	id   int
+}
+
+// warnAgain spaces out warnings: a store that is away fails every tick.
+const warnAgain = 10 * time.Second
+
 // warn logs what a loop survives; at the loop's own end there is nothing to say.
 func (r *Room) warn(ctx context.Context, what string, id int, err error) {
-	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil || errors.Is(err, context.Canceled) || !r.warned.due(warning{what, id}, warnAgain) {
 		return
 	}
 	r.log.WarnContext(ctx, what, "lecture", id, "error", err)

@@ -18,6 +18,7 @@ const (
 	contactTimeout = 8 * time.Second  // a first contact or refresh, shared by all who wait for it
 	wakeWithin     = time.Second      // how long who joins a quiet lecture waits for it
 	unknownFor     = 2 * time.Second  // an id without a lecture is remembered this long
+	listAgain      = 5 * time.Second
 	markChunk      = 500
 	peopleChunk    = 200
 	noVersion      = -1 // sync without having looked at the line's version before
@@ -173,38 +174,11 @@ func (u *unknownLectures) remember(id int, err error) {
 	u.until[id] = time.Now().Add(unknownFor)
 }
 
-// listed remembers which lectures this process has put into the cache of
-// active ones lately, so that a join costs one call and not two. What another
-// process takes out meanwhile the rescan puts back.
-type listed struct {
-	mu sync.Mutex
-	at map[int]time.Time
-}
-
-const listAgain = 5 * time.Second
-
-func (l *listed) due(id int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if time.Since(l.at[id]) < listAgain {
-		return false
-	}
-	if l.at == nil {
-		l.at = map[int]time.Time{}
-	}
-	l.at[id] = time.Now()
-	return true
-}
-
-func (l *listed) forget(id int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.at, id)
-}
-
-// list puts the lecture among those that are ticked.
+// list puts the lecture among those that are ticked. What this process has put
+// there lately it does not put again, so that a join costs one call and not
+// two; what another process takes out meanwhile the rescan puts back.
 func (r *Room) list(ctx context.Context, id int) {
-	if !r.listed.due(id) {
+	if !r.listed.due(id, listAgain) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)

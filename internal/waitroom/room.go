@@ -48,7 +48,8 @@ type Room struct {
 	contacts singleflight.Group // first contacts and refreshes, by lecture
 	unknown  unknownLectures
 	paces    paces
-	listed   listed
+	listed   spaced[int]
+	warned   spaced[warning]
 
 	mu     sync.Mutex
 	hubs   map[int]*hub
