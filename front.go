@@ -109,11 +109,13 @@ func (f *front) ready(w http.ResponseWriter, r *http.Request) {
 		writeStatus(w, http.StatusServiceUnavailable, map[string]string{"status": "starting or stopping"})
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
-	defer cancel()
 	status, body := http.StatusOK, map[string]string{"status": "ready"}
 	for name, ping := range map[string]func(context.Context) error{"redis": room.Ping, "database": seats.Ping} {
-		if ping(ctx) != nil {
+		// Each has its own time: one that hangs says nothing of the other.
+		ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
+		err := ping(ctx)
+		cancel()
+		if err != nil {
 			status = http.StatusServiceUnavailable
 			body["status"], body[name] = "not ready", "does not answer"
 		}

@@ -24,6 +24,8 @@ const (
 // instances may do so: the script holds the rate.
 func (r *Room) runAdmission(ctx context.Context) error {
 	idle := idleLectures{since: map[int]time.Time{}}
+	hurry := hurried{lectures: map[int]bool{}}
+	defer hurry.wait()
 	for {
 		ids, err := r.active(ctx)
 		if err != nil {
@@ -33,6 +35,9 @@ func (r *Room) runAdmission(ctx context.Context) error {
 			step, err := r.admit(ctx, id)
 			if err != nil {
 				return err
+			}
+			if step.granted > 0 && step.full < r.opts.Tick {
+				hurry.start(ctx, r, id, step.full)
 			}
 			if idle.note(id, step.idle()) {
 				return r.retire(ctx, id)
@@ -53,6 +58,7 @@ func (r *Room) runAdmission(ctx context.Context) error {
 type admission struct {
 	granted, waiting, held int
 	closed                 bool
+	full                   time.Duration // until the tokens are full again, and more would be lost
 }
 
 // idle reports whether nothing will happen here by itself: nobody is in line,
@@ -71,6 +77,7 @@ func (r *Room) admit(ctx context.Context, id int) (admission, error) {
 		}
 		sum.granted += a.int(1)
 		sum.waiting, sum.held, sum.closed = a.int(5), a.int(6), a.int(14) == 1
+		sum.full = time.Duration(a.int64(15)) * time.Millisecond
 		r.paces.feed(id, sample{
 			at: a.int64(12), granted: a.int64(8), departed: a.int64(9), used: a.int64(10), lapsed: a.int64(11),
 			admitting: a.int64(13) == 1,

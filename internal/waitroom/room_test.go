@@ -269,6 +269,42 @@ func TestEightAdmitAsOne(t *testing.T) {
 	})
 }
 
+// TestRateIsReached: the rate that is set is the rate that people are admitted
+// at, even where burst is far less than a tick's worth; and never a higher one.
+func TestRateIsReached(t *testing.T) {
+	onEvery(t, func(t *testing.T, s stores) {
+		const rate, burst, waiting = 60, 3, 150
+		o := waitroom.Options{Tick: time.Second}
+		in := s.start(t, o)
+		s.start(t, o)
+		id := in.newLecture(t, waiting, func(n *registrar.NewLecture) {
+			n.Settings.AdmitPerSecond, n.Settings.Burst = registrar.Some(float64(rate)), registrar.Some(burst)
+			n.Settings.Paused = registrar.Some(true)
+			n.Settings.TicketTTLSeconds = registrar.Some(3600)
+		})
+		in.join(t, id, people(waiting)...)
+		begun := s.rdb.Time(t.Context()).Val()
+		if _, err := in.Update(t.Context(), id, registrar.LectureChange{
+			Settings: registrar.SettingsChange{Paused: registrar.Some(false)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		admitted := 0
+		testenv.Eventually(t, 20*time.Second, func() bool {
+			admitted = len(s.line(t, id).tickets)
+			return admitted >= 120
+		}, "the line does not move")
+		elapsed := s.rdb.Time(t.Context()).Val().Sub(begun).Seconds()
+		if most := burst + rate*elapsed + 1; float64(admitted) > most {
+			t.Errorf("%d admitted in %.2f s, want at most %.0f", admitted, elapsed, most)
+		}
+		// By ticks alone 120 people would take two instances twenty seconds.
+		if least := 120.0/rate + 6; elapsed > least {
+			t.Errorf("%d admitted in %.2f s, want about %.0f", admitted, elapsed, 120.0/rate)
+		}
+	})
+}
+
 // TestSettingsAreLive: pausing, hours, capacity and the operator's word reach
 // the line and who watches it; places survive all of it.
 func TestSettingsAreLive(t *testing.T) {

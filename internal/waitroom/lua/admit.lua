@@ -15,7 +15,8 @@
 -- ARGV[3] parked_for ms that a parked place is kept beyond the grace
 -- Returns: {UNKNOWN} | {OK, granted, expired, parked, dropped, waiting, held, 1 where another call would do more,
 --          then the totals since the line began: granted, departed, used, lapsed; then now ms, and
---          1 where people may be admitted at all (open, not paused, seats fresh), 1 where the lecture is closed}
+--          1 where people may be admitted at all (open, not paused, seats fresh), 1 where the lecture is closed, and
+--          in how many ms the tokens are full again}
 local K = {
   lecture = KEYS[1], queue = KEYS[2], tickets = KEYS[3], claims = KEYS[4], holds = KEYS[5], parked = KEYS[6],
   seen = KEYS[7], expired = KEYS[8], changed = KEYS[9], mirrors = KEYS[10],
@@ -166,5 +167,5 @@ local held = redis.call('ZCARD', K.tickets) + redis.call('ZCARD', K.claims)
 return {
   'OK', granted, expired, parked, dropped, waiting, held, (more and waiting > 0 or fresh and line.outage > 0) and 1 or 0,
   digits(line.granted), digits(line.departed), digits(line.used), digits(line.lapsed + expired), digits(now), is_admitting(line, now) and 1 or 0,
-  is_closed(line, now) and 1 or 0,
+  is_closed(line, now) and 1 or 0, digits(math.ceil(line.burst / math.max(line.rate, 0.01) * 1000)),
 }
