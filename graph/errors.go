@@ -122,7 +122,11 @@ func presenter(log *slog.Logger) graphql.ErrorPresenterFunc {
 		if ok && shown.Err == nil && shown.Extensions["code"] != nil {
 			return shown // parsing, validation, limits: made for the client
 		}
-		p := problemOf(err)
+		cause := err
+		if ok && shown.Err != nil {
+			cause = shown.Err // without gqlgen's own words around it
+		}
+		p := problemOf(cause)
 		p.log(ctx, log, err)
 		out := &gqlerror.Error{Message: p.text, Path: graphql.GetPath(ctx), Extensions: p.extensions(ctx)}
 		if ok {

@@ -6,9 +6,8 @@ package graph
 
 import (
 	"context"
-	"fmt"
-	"strings"
-	"unicode/utf8"
+	"errors"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -40,16 +39,10 @@ func NewResolver(room *waitroom.Room, reg *registrar.Registrar, guests *auth.Gue
 	}
 }
 
-// maxGuestName is the schema's word; tokens of other origin may hold longer names.
-const maxGuestName = 64
-
 // startGuest signs a guest in.
 func (r *Resolver) startGuest(name string) (*model.Session, error) {
 	if r.guests == nil {
 		return nil, errNotEnabled
-	}
-	if utf8.RuneCountInString(strings.TrimSpace(name)) > maxGuestName {
-		return nil, &registrar.InvalidError{Field: "name", Reason: fmt.Sprintf("has at most %d characters", maxGuestName)}
 	}
 	token, viewer, err := r.guests.Start(name)
 	if err != nil {
@@ -103,6 +96,30 @@ func (r *Resolver) lectureOf(row *ent.Lecture, err error) (*model.Lecture, error
 		return nil, err
 	}
 	return model.Page(r.room, row)[0], nil
+}
+
+// created is a lecture that was made just now. That its line cannot be asked for
+// must not make the making look as if it had failed: a repetition would make
+// another one. Of a new lecture its row says all there is.
+func (r *Resolver) created(row *ent.Lecture, err error) (*model.Lecture, error) {
+	if err != nil {
+		return nil, err
+	}
+	return model.Page(newborn{r.room, row}, row)[0], nil
+}
+
+// newborn reads the line of a new lecture.
+type newborn struct {
+	room model.Lines
+	row  *ent.Lecture
+}
+
+func (n newborn) Lines(ctx context.Context, facts []lecture.Facts) (map[int]waitroom.Line, error) {
+	lines, err := n.room.Lines(ctx, facts)
+	if errors.Is(err, lecture.ErrUnavailable) {
+		return map[int]waitroom.Line{n.row.ID: quietLine(n.row, time.Now())}, nil
+	}
+	return lines, err
 }
 
 // receiptOf is a receipt, or nil for none.

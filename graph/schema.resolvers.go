@@ -67,7 +67,7 @@ func (r *mutationResolver) CreateLecture(ctx context.Context, input generated.Cr
 	if err != nil {
 		return nil, err
 	}
-	return r.lectureOf(r.registrar.Create(ctx, wanted))
+	return r.created(r.registrar.Create(ctx, wanted))
 }
 
 func (r *mutationResolver) UpdateLecture(ctx context.Context, id string, input generated.UpdateLectureInput) (*model.Lecture, error) {

@@ -197,6 +197,7 @@ var sources = []*ast.Source{
 "An instant, as RFC 3339 in UTC, for instance ` + "`" + `2026-03-02T01:00:00Z` + "`" + `."
 scalar Time
 
+"What can be read. Nothing here changes anything, and a query may be sent by GET."
 type Query {
   "Who is asking, by the token of the request; null when signed out."
   viewer: Viewer
@@ -246,6 +247,7 @@ type Query {
   ): ReceiptConnection!
 }
 
+"What can be done. Every one but createLecture may be repeated: the outcome is the same, and the place in line too."
 type Mutation {
   "Signs a guest in under a name of their choice. Only where guest sessions are enabled (the embedded default); ` + "`" + `NOT_ENABLED` + "`" + ` elsewhere."
   startSession(
@@ -295,6 +297,7 @@ type Mutation {
   ): Receipt
 }
 
+"What can be watched, over a WebSocket or Server-Sent Events. Each event is whole state, and the latest wins."
 type Subscription {
   "The viewer's place, live. The first event comes at once, then one on change, at most one a tick; each is the whole state, and the latest wins. Completes after ENROLLED and after ` + "`" + `lineState` + "`" + ` CLOSED. Watching does not join. Needs a signed-in viewer."
   queuePosition(

@@ -40,12 +40,15 @@ type LineSettingsInput struct {
 	Message graphql.Omittable[*string] `json:"message,omitempty"`
 }
 
+// What can be done. Every one but createLecture may be repeated: the outcome is the same, and the place in line too.
 type Mutation struct {
 }
 
+// What can be read. Nothing here changes anything, and a query may be sent by GET.
 type Query struct {
 }
 
+// What can be watched, over a WebSocket or Server-Sent Events. Each event is whole state, and the latest wins.
 type Subscription struct {
 }
 

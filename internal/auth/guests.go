@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/golang-jwt/jwt/v5"
 )
@@ -28,13 +29,16 @@ func NewGuests(o Options) (*Guests, error) {
 	return &Guests{options: o}, nil
 }
 
+// maxGuestName is the schema's word; tokens of other origin may hold longer names.
+const maxGuestName = 64 // characters
+
 // Start signs a new person in under a name, which is an ErrInvalidName unless it
-// is 1 to 100 characters, without control characters, when space around it has
+// is 1 to 64 characters, without control characters, when space around it has
 // been taken away.
 func (g *Guests) Start(name string) (token string, v Viewer, err error) {
 	name = strings.TrimSpace(name)
-	if !validName(name) {
-		return "", Viewer{}, fmt.Errorf("%w: 1 to %d characters, none of them a control character", ErrInvalidName, maxName)
+	if !validName(name) || utf8.RuneCountInString(name) > maxGuestName {
+		return "", Viewer{}, fmt.Errorf("%w: 1 to %d characters, none of them a control character", ErrInvalidName, maxGuestName)
 	}
 	// rand.Text is 26 letters and digits of base 32: at least 128 bits, so that
 	// no two guests are one and nobody guesses another.
