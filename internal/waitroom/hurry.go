@@ -48,7 +48,9 @@ func (h *hurried) start(ctx context.Context, r *Room, id int, every time.Duratio
 				r.warn(ctx, "lecture not ticked", id, err)
 				return
 			}
-			every = step.full
+			if every = step.full; every >= r.opts.Tick {
+				return // other settings: the ticks are enough
+			}
 			if idle++; step.granted > 0 {
 				idle = 0
 			}
