@@ -18,12 +18,14 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+	"entgo.io/ent/dialect/sql/schema"
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	_ "modernc.org/sqlite" // database/sql driver "sqlite"
 
 	"seatline/ent"
+	"seatline/ent/migrate"
 )
 
 // ErrInUse is returned by Open when another process keeps its seats in the folder.
@@ -87,7 +89,12 @@ func (s *Stores) openSeats(ctx context.Context, dir string) error {
 	s.DB.SetMaxOpenConns(connections)
 	s.DB.SetMaxIdleConns(connections)
 	s.Ent = ent.NewClient(ent.Driver(entsql.OpenDB(dialect.SQLite, s.DB)))
-	if err := s.Ent.Schema.Create(ctx); err != nil {
+	// Creating tables writes to their descriptions, which the process has once.
+	tables, err := schema.CopyTables(migrate.Tables)
+	if err != nil {
+		return fmt.Errorf("schema: %w", err)
+	}
+	if err := migrate.Create(ctx, s.Ent.Schema, tables); err != nil {
 		return fmt.Errorf("schema: %w", err)
 	}
 	return nil

@@ -76,6 +76,22 @@ func TestTemporaryFolderIsRemoved(t *testing.T) {
 	}
 }
 
+// TestSeveralAtATime: a program that embeds this one, or a test, may.
+func TestSeveralAtATime(t *testing.T) {
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			s, err := embedded.Open(t.Context(), "")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			shut(t, s)
+		})
+	}
+	all.Wait()
+}
+
 func TestFolderIsOfOneProcess(t *testing.T) {
 	dir := t.TempDir()
 	first := open(t, dir)
