@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -50,12 +51,16 @@ func newFile(name string, content []byte, cacheControl string) *file {
 	if !ok {
 		contentType = "application/octet-stream"
 	}
+	header := http.Header{"Cache-Control": {cacheControl}, "Vary": {"Accept-Encoding"}}
+	if path.Ext(name) == ".html" {
+		maps.Copy(header, pageHeaders.Clone())
+	}
 	return &file{
 		contentType: contentType,
 		content:     content,
 		gzipped:     sync.OnceValue(func() []byte { return compress(content) }),
 		tag:         hex.EncodeToString(sum[:16]),
-		header:      http.Header{"Cache-Control": {cacheControl}, "Vary": {"Accept-Encoding"}},
+		header:      header,
 	}
 }
 
