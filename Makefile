@@ -30,7 +30,7 @@ assets: ## Put the playground's npm packages into what is built next, so that it
 
 .PHONY: test
 test: setup assets lint verify ## Run everything: set-up, lint, generated code, all tests with the race detector, fuzz tests briefly, pages in Chromium
-	go test -race ./...
+	go test -race -timeout 30m ./...
 	scripts/fuzz -brief 1000x
 	cd web && npm --silent test
 

@@ -166,7 +166,7 @@ func TestKeyServerAway(t *testing.T) {
 func TestBadAnswersLeaveTheKeys(t *testing.T) {
 	known, other := newSigner(t, "known", jwt.SigningMethodES256), newSigner(t, "other", jwt.SigningMethodES256)
 	l := newLab(t, keysAlone())
-	l.keys.client.Timeout = 200 * time.Millisecond
+	patience := l.keys.client.Timeout
 	text := func(s string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(s)) }
 	}
@@ -208,8 +208,12 @@ func TestBadAnswersLeaveTheKeys(t *testing.T) {
 		"a connection cut": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			l.keys.client.Timeout = patience
 			l.fetched(known.public)
 			l.answer(reply)
+			if name == "silence" || name == "half of it" {
+				l.keys.client.Timeout = 200 * time.Millisecond
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			if err := l.keys.Fetch(ctx); err == nil || ctx.Err() != nil {
