@@ -18,7 +18,7 @@ import (
 type Enrollment struct {
 	config `json:"-"`
 	// ID of the ent.
-	// UUIDv7, so that a person's receipts sort by time.
+	// UUIDv7 of the claim that led to the row: receipts sort by time, and a claim knows its row.
 	ID uuid.UUID `json:"id,omitempty"`
 	// LectureID holds the value of the "lecture_id" field.
 	LectureID int `json:"lecture_id,omitempty"`

@@ -31,7 +31,7 @@ func (Enrollment) Annotations() []schema.Annotation {
 func (Enrollment) Fields() []ent.Field {
 	return []ent.Field{
 		field.UUID("id", uuid.UUID{}).Immutable().
-			Comment("UUIDv7, so that a person's receipts sort by time."),
+			Comment("UUIDv7 of the claim that led to the row: receipts sort by time, and a claim knows its row."),
 		field.Int("lecture_id").Immutable(),
 		field.String("user_key").Immutable().SchemaType(map[string]string{dialect.Postgres: "text"}).
 			Comment("Compared byte for byte (COLLATE \"C\" in the migration, BINARY on SQLite); validated at the edge."),

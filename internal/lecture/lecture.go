@@ -72,8 +72,13 @@ const (
 	ClaimClosed                     // the lecture has closed
 )
 
+// ClaimLife is how long a claim holds its seat before the reconciler decides
+// about it (protocol.md rule 2).
+const ClaimLife = 15 * time.Second
+
 // Claim is an enrolment in flight. (Attempt, Until) is its identity: a
-// settlement that presents another one changes no person.
+// settlement that presents another one changes no person, and the row that the
+// claim leads to bears it in its id.
 type Claim struct {
 	Status  ClaimStatus
 	User    string

@@ -139,7 +139,7 @@ func (r *Registrar) enrollAll(ctx context.Context, tx *ent.Tx, id int, part []*m
 	}
 
 	free := row.Capacity - row.EnrolledCount
-	var seated []string
+	var seated []lecture.Claim
 	var places []int // of the seated, in part
 	taken := make(map[string]bool)
 	for i, m := range part {
@@ -152,7 +152,7 @@ func (r *Registrar) enrollAll(ctx context.Context, tx *ent.Tx, id int, part []*m
 		case len(seated) < free:
 			end.status = Enrolled
 			taken[m.user] = true
-			seated = append(seated, m.user)
+			seated = append(seated, m.claim)
 			places = append(places, i)
 		}
 	}
@@ -223,18 +223,18 @@ func (r *Registrar) count(ctx context.Context, tx *ent.Tx, row *ent.Lecture, sea
 func (r *Registrar) readBack(id int, part []*member, sought findings) lecture.Seats {
 	ctx, cancel := context.WithTimeout(r.base, batchWithin)
 	defer cancel()
-	users := make([]string, len(part))
+	claims := make([]lecture.Claim, len(part))
 	for i, m := range part {
-		users[i] = m.user
+		claims[i] = m.claim
 	}
 	var of *ent.Lecture
-	var active map[string]*ent.Enrollment
+	var rows []*ent.Enrollment
 	err := r.transact(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := r.lock(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if active, err = r.active(ctx, tx, id, users); err != nil {
+		if rows, err = r.rowsOf(ctx, tx, id, claims); err != nil {
 			return err
 		}
 		of = row.Unwrap()
@@ -250,7 +250,7 @@ func (r *Registrar) readBack(id int, part []*member, sought findings) lecture.Se
 	}
 	lost := fmt.Errorf("enroll: %w: the commit did not happen", lecture.ErrUnavailable)
 	for i, m := range part {
-		row := active[m.user]
+		row := rows[i]
 		if row == nil {
 			m.back(lost)
 			continue

@@ -45,6 +45,10 @@
 // cannot happen any more. If the lock is not got in time nothing is decided;
 // the claims stay, and the line's reconciler asks Decide about them later.
 //
+// A row's id is the identity of the claim that led to it, in the form of a
+// UUIDv7. So whoever settles a claim late knows its row even when the person has
+// cancelled it since, and does not hand back the ticket that was used for it.
+//
 // A batch that the database refuses for what is in it is tried again by halves,
 // down to the member that is to blame. One that fails because the database does
 // not answer gives its tickets back.

@@ -93,12 +93,13 @@ func TestCommitLostAndNoLock(t *testing.T) {
 		t.Errorf("claims %d, ticket %v, settlements %d", plain.line.inFlight(), plain.line.ticket(id, "kim"), plain.line.settles)
 	}
 	// The reconciler's reading waits for the commit that is still on its way.
-	facts, enrolled, err := plain.Decide(t.Context(), id, []string{"lee", "kim"})
+	asked := claims("lee", "kim")
+	facts, used, err := plain.Decide(t.Context(), id, asked)
 	for errors.Is(err, lecture.ErrUnavailable) {
-		facts, enrolled, err = plain.Decide(t.Context(), id, []string{"lee", "kim"})
+		facts, used, err = plain.Decide(t.Context(), id, asked)
 	}
-	if err != nil || facts.Remaining != 0 || !slices.Equal(enrolled, []string{"kim"}) {
-		t.Errorf("Decide: %+v, %v, %v", facts, enrolled, err)
+	if err != nil || facts.Remaining != 0 || !slices.Equal(used, asked[1:]) {
+		t.Errorf("Decide: %+v, %v, %v", facts, used, err)
 	}
 	plain.audit(id)
 }
@@ -127,7 +128,7 @@ func TestRowLockHeldElsewhere(t *testing.T) {
 	if !plain.line.ticket(hot, "kim") || len(plain.audit(hot)) != 0 {
 		t.Error("the ticket did not come back, or there is a row")
 	}
-	if _, _, err := d.Decide(t.Context(), hot, []string{"kim"}); !errors.Is(err, lecture.ErrUnavailable) {
+	if _, _, err := d.Decide(t.Context(), hot, claims("kim")); !errors.Is(err, lecture.ErrUnavailable) {
 		t.Errorf("Decide without the lock: %v", err)
 	}
 	if err := psql.Rollback(); err != nil {
@@ -386,8 +387,8 @@ func TestWithoutPreparedStatements(t *testing.T) {
 			if row, err := d.Cancel(t.Context(), id, rows[0].UserKey); err != nil || row == nil {
 				t.Errorf("Cancel: %v, %v", row, err)
 			}
-			if _, enrolled, err := d.Decide(t.Context(), id, users); err != nil || len(enrolled) != 2 {
-				t.Errorf("Decide: %v, %v", enrolled, err)
+			if _, used, err := d.Decide(t.Context(), id, claims(users...)); err != nil || len(used) != 2 {
+				t.Errorf("Decide: %v, %v", used, err)
 			}
 			if _, _, err := d.Roster(t.Context(), id, registrar.RosterFilter{Search: "person"}, registrar.Page{First: 10}); err != nil {
 				t.Error(err)

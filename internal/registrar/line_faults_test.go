@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"seatline/internal/lecture"
 	"seatline/internal/registrar"
@@ -325,4 +328,56 @@ type watched struct {
 func (w *watched) Done() <-chan struct{} {
 	w.once.Do(func() { close(w.waiting) })
 	return w.Context.Done()
+}
+
+// A settlement is lost, and the person cancels before the reconciler comes by:
+// the claim was used, and is not a ticket that comes back to the canceller. A
+// later attempt of the same person is another claim.
+func TestCancelledBeforeTheReconcilerCame(t *testing.T) {
+	onBoth(t, func(t *testing.T, b backend) {
+		d := newDesk(t, b, registrar.Options{})
+		id := d.lecture(3)
+		d.line.admit(id, "kim", "lee")
+		d.line.onSettle = func() error { return lecture.ErrUnavailable }
+		receipt := d.enroll(id, "kim", registrar.Enrolled)
+		d.line.onSettle = nil
+		used := d.line.claimOf(id, "kim")
+		if used.Attempt == "" {
+			t.Fatal("the claim was settled")
+		}
+		if row, err := d.Cancel(t.Context(), id, "kim"); err != nil || row == nil || row.ID != receipt.ID {
+			t.Fatalf("Cancel: %v, %v", row, err)
+		}
+		again, later, garbled := used, used, used
+		again.Attempt, later.Until, garbled.Attempt = "00000000000000aa", used.Until+1, "-"
+		_, got, err := d.Decide(t.Context(), id, []lecture.Claim{again, used, later, garbled})
+		if err != nil || !slices.Equal(got, []lecture.Claim{used}) {
+			t.Errorf("Decide: %+v, %v; used was %+v", got, err, used)
+		}
+		d.audit(id)
+	})
+}
+
+// A receipt's id is a UUIDv7, as others may rely on.
+func TestReceiptIDs(t *testing.T) {
+	onBoth(t, func(t *testing.T, b backend) {
+		d := newDesk(t, b, registrar.Options{})
+		id := d.lecture(50)
+		now := time.Date(2026, 11, 30, 10, 0, 0, 123e6, time.UTC)
+		d.line.until = now.Add(lecture.ClaimLife).UnixMilli()
+		users := people(50)
+		d.line.admit(id, users...)
+		enrollAll(id, users, d)
+		seen := map[uuid.UUID]bool{}
+		for _, row := range d.audit(id) {
+			sec, nsec := row.ID.Time().UnixTime()
+			if at := time.Unix(sec, nsec); row.ID.Version() != 7 || row.ID.Variant() != uuid.RFC4122 || at.Before(now) || at.After(now.Add(time.Second)) {
+				t.Errorf("%v: version %d, %v, %v", row.ID, row.ID.Version(), row.ID.Variant(), at)
+			}
+			seen[row.ID] = true
+		}
+		if len(seen) != 50 {
+			t.Errorf("%d ids of 50", len(seen))
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"seatline/internal/lecture"
 )
@@ -43,7 +44,7 @@ type change struct {
 func newLine(t testing.TB) *fakeLine {
 	return &fakeLine{
 		t:        t,
-		until:    1_000,
+		until:    time.Now().Add(lecture.ClaimLife).UnixMilli(),
 		tickets:  make(map[seat]bool),
 		claims:   make(map[seat]lecture.Claim),
 		enrolled: make(map[seat]int64),
@@ -174,6 +175,23 @@ func (l *fakeLine) Changed(ctx context.Context, f lecture.Facts, cancelled ...st
 		delete(l.enrolled, seat{f.ID, user})
 	}
 	return nil
+}
+
+// claims are such as a reconciler may ask about, of attempts that led to no row.
+func claims(users ...string) []lecture.Claim {
+	all := make([]lecture.Claim, len(users))
+	for i, user := range users {
+		all[i] = lecture.Claim{User: user, Attempt: fmt.Sprintf("%016x", i), Until: 1}
+	}
+	return all
+}
+
+// claimOf is the person's claim in flight.
+func (l *fakeLine) claimOf(id int, user string) lecture.Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.claims[seat{id, user}]
+	return lecture.Claim{User: c.User, Attempt: c.Attempt, Until: c.Until}
 }
 
 // lastChange is the newest change that the line was told of.

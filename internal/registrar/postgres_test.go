@@ -30,7 +30,7 @@ func TestPostgresGoesAway(t *testing.T) {
 	for name, call := range map[string]func(context.Context) error{
 		"Ping":   d.Ping,
 		"Facts":  func(ctx context.Context) error { _, err := d.Facts(ctx, []int{id}); return err },
-		"Decide": func(ctx context.Context) error { _, _, err := d.Decide(ctx, id, []string{"kim"}); return err },
+		"Decide": func(ctx context.Context) error { _, _, err := d.Decide(ctx, id, claims("kim")); return err },
 		"Cancel": func(ctx context.Context) error { _, err := d.Cancel(ctx, id, "kim"); return err },
 		"Lectures": func(ctx context.Context) error {
 			_, _, err := d.Lectures(ctx, "", registrar.Page{First: 1})

@@ -87,16 +87,16 @@ func (s *Seats) Facts(ctx context.Context, ids []int) ([]lecture.Facts, error) {
 	return facts, nil
 }
 
-// Decide reads one lecture, and which of users have an active row, while
-// holding the lecture's row lock: the only reading from which "there is no
-// enrolment" may be concluded. lecture.ErrUnavailable when the lock was not got
-// in time, lecture.ErrNotFound when the lecture is gone.
-func (s *Seats) Decide(ctx context.Context, id int, users []string) (lecture.Facts, []string, error) {
+// Decide reads one lecture, and which of the claims were used, while holding the
+// lecture's row lock: the only reading from which "there is no enrolment" may be
+// concluded. Used are those of people who have an active row, and those whose
+// own row was cancelled since: whoever cancels has no ticket coming back.
+// lecture.ErrUnavailable when the lock was not got in time, lecture.ErrNotFound
+// when the lecture is gone.
+func (s *Seats) Decide(ctx context.Context, id int, claims []lecture.Claim) (f lecture.Facts, used []lecture.Claim, err error) {
 	bounded, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	var facts lecture.Facts
-	var enrolled []string
-	err := s.transact(bounded, func(ctx context.Context, tx *ent.Tx) error {
+	err = s.transact(bounded, func(ctx context.Context, tx *ent.Tx) error {
 		if err := s.waitLess(ctx, tx); err != nil {
 			return err
 		}
@@ -104,14 +104,14 @@ func (s *Seats) Decide(ctx context.Context, id int, users []string) (lecture.Fac
 		if err != nil {
 			return err
 		}
-		active, err := s.active(ctx, tx, id, users)
+		rows, err := s.rowsOf(ctx, tx, id, claims)
 		if err != nil {
 			return err
 		}
-		facts = FactsOf(row)
-		for _, user := range users {
-			if active[user] != nil {
-				enrolled = append(enrolled, user)
+		f = FactsOf(row)
+		for i, claim := range claims {
+			if rows[i] != nil {
+				used = append(used, claim)
 			}
 		}
 		return errNothingToCommit
@@ -119,7 +119,7 @@ func (s *Seats) Decide(ctx context.Context, id int, users []string) (lecture.Fac
 	if err != nil {
 		return lecture.Facts{}, nil, fail(ctx, "decide about claims", err)
 	}
-	return facts, enrolled, nil
+	return f, used, nil
 }
 
 // waitLess makes a transaction of the reconciler give way sooner than one that

@@ -124,9 +124,10 @@ func TestWhatTheLineReads(t *testing.T) {
 		d.enroll(id, "lee", registrar.Enrolled)
 		between := time.Now().Add(time.Millisecond)
 
-		facts, enrolled, err := d.Decide(t.Context(), id, []string{"park", "lee", "kim"})
-		if err != nil || facts.Version != 3 || facts.Remaining != 8 || !slices.Equal(enrolled, []string{"lee", "kim"}) {
-			t.Errorf("Decide: %+v, %v, %v", facts, enrolled, err)
+		asked := claims("park", "lee", "kim")
+		facts, used, err := d.Decide(t.Context(), id, asked)
+		if err != nil || facts.Version != 3 || facts.Remaining != 8 || !slices.Equal(used, asked[1:]) {
+			t.Errorf("Decide: %+v, %v, %v", facts, used, err)
 		}
 		facts, users, err := d.Begin(t.Context(), id)
 		slices.Sort(users)
@@ -149,7 +150,7 @@ func TestWhatTheLineReads(t *testing.T) {
 			t.Errorf("MovedSince later: %v, %v", moved, err)
 		}
 		for name, call := range map[string]func() error{
-			"Decide":   func() error { _, _, err := d.Decide(t.Context(), id+50, []string{"kim"}); return err },
+			"Decide":   func() error { _, _, err := d.Decide(t.Context(), id+50, claims("kim")); return err },
 			"Begin":    func() error { _, _, err := d.Begin(t.Context(), id+50); return err },
 			"Standing": func() error { _, _, err := d.Standing(t.Context(), id+50, "kim"); return err },
 		} {

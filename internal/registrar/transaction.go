@@ -2,16 +2,21 @@ package registrar
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 
 	"seatline/ent"
+	"seatline/ent/enrollment"
 	entlecture "seatline/ent/lecture"
 	"seatline/internal/lecture"
 )
@@ -140,18 +145,69 @@ func (s *Seats) active(ctx context.Context, tx *ent.Tx, id int, users []string) 
 	return active, rows.Err()
 }
 
-// insert writes the rows of people who have found a seat, numbered on from
-// last in their order.
-func (s *Seats) insert(ctx context.Context, tx *ent.Tx, id, last int, at time.Time, users []string) ([]*ent.Enrollment, error) {
-	rows := make([]*ent.Enrollment, len(users))
-	keys := make([]string, len(users))
-	for i, user := range users {
-		key, err := uuid.NewV7()
+// rowsOf finds, for each claim, its person's active row, or else the row that
+// this very claim led to and that was cancelled since; nil where there is
+// neither.
+func (s *Seats) rowsOf(ctx context.Context, tx *ent.Tx, id int, claims []lecture.Claim) ([]*ent.Enrollment, error) {
+	users := make([]string, len(claims))
+	for i, claim := range claims {
+		users[i] = claim.User
+	}
+	active, err := s.active(ctx, tx, id, users)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]*ent.Enrollment, len(claims))
+	without := make(map[uuid.UUID]int)
+	for i, claim := range claims {
+		if rows[i] = active[claim.User]; rows[i] != nil {
+			continue
+		}
+		if key, err := rowID(claim); err == nil {
+			without[key] = i
+		}
+	}
+	if len(without) == 0 {
+		return rows, nil
+	}
+	own, err := tx.Enrollment.Query().Where(enrollment.IDIn(slices.Collect(maps.Keys(without))...)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range own {
+		rows[without[row.ID]] = row
+	}
+	return rows, nil
+}
+
+// rowID is the id of the row that a claim leads to: a UUIDv7 of the claim's
+// instant, by the line's clock, with the attempt as its random part. So a claim
+// cannot lead to two rows, and its row is known for its own when it has long
+// been cancelled.
+func rowID(claim lecture.Claim) (id uuid.UUID, err error) {
+	attempt, err := strconv.ParseUint(claim.Attempt, 16, 64)
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("attempt %q: %w", claim.Attempt, err)
+	}
+	const version, variant = 7, 0b10
+	at := uint64(max(0, claim.Until-lecture.ClaimLife.Milliseconds()))
+	binary.BigEndian.PutUint64(id[:8], at<<16|version<<12|attempt>>62)
+	binary.BigEndian.PutUint64(id[8:], variant<<62|attempt<<2>>2)
+	return id, nil
+}
+
+// insert writes the rows that these claims lead to, of people who have found a
+// seat, numbered on from last in their order.
+func (s *Seats) insert(ctx context.Context, tx *ent.Tx, id, last int, at time.Time, claims []lecture.Claim) ([]*ent.Enrollment, error) {
+	rows := make([]*ent.Enrollment, len(claims))
+	keys, users := make([]string, len(claims)), make([]string, len(claims))
+	for i, claim := range claims {
+		key, err := rowID(claim)
 		if err != nil {
 			return nil, err
 		}
-		rows[i] = &ent.Enrollment{ID: key, LectureID: id, UserKey: user, Number: last + i + 1, CreatedAt: at}
-		keys[i] = key.String()
+		rows[i] = &ent.Enrollment{ID: key, LectureID: id, UserKey: claim.User, Number: last + i + 1, CreatedAt: at}
+		keys[i], users[i] = key.String(), claim.User
 	}
 	query, args := insertPostgres, []any{id, last, at, keys, users}
 	if !s.postgres {

@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	claimLife      = 15 * time.Second // protocol.md rule 2
-	contactTimeout = 8 * time.Second  // a first contact or refresh, shared by all who wait for it
-	wakeWithin     = time.Second      // how long who joins a quiet lecture waits for it
-	unknownFor     = 2 * time.Second  // an id without a lecture is remembered this long
+	contactTimeout = 8 * time.Second // a first contact or refresh, shared by all who wait for it
+	wakeWithin     = time.Second     // how long who joins a quiet lecture waits for it
+	unknownFor     = 2 * time.Second // an id without a lecture is remembered this long
 	listAgain      = 5 * time.Second
 	markChunk      = 500
 	peopleChunk    = 200

@@ -112,42 +112,42 @@ func overdue(claims []redis.Z, now time.Time) []string {
 }
 
 // decide settles the claims of users that are overdue at now, from one locked
-// reading: a row means enrolled, no row gives the ticket back.
+// reading: a row means enrolled, be it cancelled since; no row gives the ticket
+// back.
 func (r *Room) decide(ctx context.Context, id int, users []string, now time.Time) error {
 	if len(users) == 0 {
 		return nil
 	}
-	holds, err := r.holds(ctx, id, users, now)
-	if err != nil || len(holds) == 0 {
+	claims, err := r.claims(ctx, id, users, now)
+	if err != nil || len(claims) == 0 {
 		return err
 	}
-	facts, enrolled, err := r.seats.Decide(ctx, id, users)
+	facts, used, err := r.seats.Decide(ctx, id, claims)
 	if err != nil {
 		return fmt.Errorf("overdue claims: %w", err)
 	}
-	var ends []lecture.Settlement
-	for _, h := range holds {
-		h.Verdict = lecture.Back
-		if slices.Contains(enrolled, h.User) {
-			h.Verdict = lecture.In
+	ends := make([]lecture.Settlement, len(claims))
+	for i, c := range claims {
+		ends[i] = lecture.Settlement{User: c.User, Attempt: c.Attempt, Until: c.Until, Verdict: lecture.Back}
+		if slices.Contains(used, c) {
+			ends[i].Verdict = lecture.In
 		}
-		ends = append(ends, h)
 	}
-	r.log.InfoContext(ctx, "overdue enrolments decided", "lecture", id, "people", len(ends), "enrolled", len(enrolled))
+	r.log.InfoContext(ctx, "overdue enrolments decided", "lecture", id, "people", len(ends), "enrolled", len(used))
 	return r.Settle(ctx, id, facts.Seats(), ends)
 }
 
-// holds reads the identities of these people's overdue claims, before the
+// claims reads the identities of these people's overdue claims, before the
 // database is asked about them. Whose claim was settled since it was found
 // overdue may have another one by now, which is still on its way to a row.
-func (r *Room) holds(ctx context.Context, id int, users []string, now time.Time) ([]lecture.Settlement, error) {
+func (r *Room) claims(ctx context.Context, id int, users []string, now time.Time) ([]lecture.Claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	values, err := r.rdb.HMGet(ctx, keysOf(id).holds, users...).Result()
 	if err != nil {
 		return nil, unavailable("overdue claims", err)
 	}
-	var claims []lecture.Settlement
+	var claims []lecture.Claim
 	for i, v := range values {
 		text, ok := v.(string)
 		if !ok {
@@ -158,7 +158,7 @@ func (r *Room) holds(ctx context.Context, id int, users []string, now time.Time)
 		if _, err := fmt.Fscan(strings.NewReader(text), &seq, &deadline, &attempt, &until); err != nil || until == 0 || until > now.UnixMilli() {
 			continue
 		}
-		claims = append(claims, lecture.Settlement{User: users[i], Attempt: attempt, Until: until})
+		claims = append(claims, lecture.Claim{User: users[i], Attempt: attempt, Until: until})
 	}
 	return claims, nil
 }

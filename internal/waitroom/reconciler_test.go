@@ -1,6 +1,7 @@
 package waitroom_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -166,4 +167,50 @@ func TestReconcilerGivesTheTicketBack(t *testing.T) {
 	}
 	in.enroll(t, id, "first", registrar.Enrolled)
 	s.invariants(t, id)
+}
+
+// unsettled is a line as a registrar has it whose process ends once its
+// enrolment is committed: it has this claim, and settles nothing.
+type unsettled struct {
+	*waitroom.Room
+	claim lecture.Claim
+}
+
+func (u unsettled) Claim(context.Context, int, string, string) (lecture.Claim, error) {
+	return u.claim, nil
+}
+
+func (u unsettled) Settle(context.Context, int, lecture.Seats, []lecture.Settlement) error {
+	return lecture.ErrUnavailable
+}
+
+// TestCancelledBeforeTheSettlement: a settlement is lost, and the person cancels
+// before the reconciler comes by. The seat is the next one's; the canceller has
+// neither it nor the ticket that was used for it.
+func TestCancelledBeforeTheSettlement(t *testing.T) {
+	onEvery(t, func(t *testing.T, s stores) {
+		seats := registrar.Open(s.client, registrar.Options{})
+		room := waitroom.New(s.rdb, seats, waitroom.Options{})
+		elsewhere := &instance{Registrar: registrar.New(seats, room), room: room}
+		id := elsewhere.newLecture(t, 1, nil)
+		elsewhere.join(t, id, "first", "second")
+		c, err := room.Claim(t.Context(), id, "first", "00000000000000aa")
+		if err != nil || c.Status != lecture.ClaimOK {
+			t.Fatalf("claims: %+v, %v", c, err)
+		}
+		c.Until = s.age(t, id, c)
+		lost := &instance{Registrar: registrar.New(seats, unsettled{room, c}), room: room}
+		lost.enroll(t, id, "first", registrar.Enrolled)
+		if receipt, err := elsewhere.Cancel(t.Context(), id, "first"); err != nil || receipt == nil {
+			t.Fatalf("cancels: %v, %v", receipt, err)
+		}
+		in := s.start(t, waitroom.Options{})
+		in.awaitStatus(t, id, "second", waitroom.Admitted, 10*time.Second)
+		if p := in.place(t, id, "first"); p.Status == waitroom.Admitted || p.Status == waitroom.Waiting {
+			t.Errorf("who cancelled reads %s", p.Status)
+		}
+		s.heldWithin(t, id, 1)
+		in.enroll(t, id, "second", registrar.Enrolled)
+		s.invariants(t, id)
+	})
 }

@@ -147,11 +147,11 @@ func (r *Room) Place(ctx context.Context, id int, user string) (Place, error) {
 // lecture.ErrNotFound; lecture.ErrUnavailable when nothing could be decided,
 // the ticket being as it was.
 func (r *Room) Claim(ctx context.Context, id int, user, attempt string) (lecture.Claim, error) {
-	answer, err := r.onLine(ctx, r.scripts.claim, id, user, attempt, claimLife.Milliseconds())
+	answer, err := r.onLine(ctx, r.scripts.claim, id, user, attempt, lecture.ClaimLife.Milliseconds())
 	if err == nil && answer.text(0) == "STALE" {
 		// The deadline passed while nobody could tell whether seats are free.
 		r.wake(ctx, id)
-		answer, err = r.onLine(ctx, r.scripts.claim, id, user, attempt, claimLife.Milliseconds())
+		answer, err = r.onLine(ctx, r.scripts.claim, id, user, attempt, lecture.ClaimLife.Milliseconds())
 	}
 	if err != nil {
 		return lecture.Claim{}, err
