@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,11 +29,10 @@ func (r *Room) runReconciler(ctx context.Context) error {
 	}
 }
 
-// inFlight is what the reconciler looks at in Redis before it asks the
-// database, lecture by lecture.
-type inFlight struct {
+// look is what the reconciler sees of a line before it asks the database.
+type look struct {
 	version *redis.StringCmd
-	claims  *redis.ZSliceCmd
+	claims  *redis.IntCmd // how many
 }
 
 func (r *Room) reconcile(ctx context.Context, missing map[int]bool) error {
@@ -42,7 +40,7 @@ func (r *Room) reconcile(ctx context.Context, missing map[int]bool) error {
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	looks, now, err := r.look(ctx, ids)
+	looks, err := r.look(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -69,58 +67,47 @@ func (r *Room) reconcile(ctx context.Context, missing map[int]bool) error {
 		if _, err := r.sync(ctx, f, seen, 0); err != nil {
 			return err
 		}
-		return r.decide(ctx, id, overdue(looks[id].claims.Val(), now), now)
+		if looks[id].claims.Val() == 0 {
+			return nil
+		}
+		return r.decide(ctx, id)
 	})
 	return r.dropMissing(ctx, ids, found, missing)
 }
 
-// look reads, in one pipeline, each line's version and its oldest claims.
-func (r *Room) look(ctx context.Context, ids []int) (map[int]inFlight, time.Time, error) {
+// look reads, in one pipeline, each line's version and whether anything is in
+// flight there. A line that could not be read has an error of its own.
+func (r *Room) look(ctx context.Context, ids []int) (map[int]look, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	looks := make(map[int]inFlight, len(ids))
-	var now *redis.TimeCmd
+	looks := make(map[int]look, len(ids))
 	_, err := r.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		now = p.Time(ctx)
 		for _, id := range ids {
 			k := keysOf(id)
-			looks[id] = inFlight{
-				version: p.HGet(ctx, k.lecture, "version"),
-				claims:  p.ZRangeWithScores(ctx, k.claims, 0, peopleChunk-1),
-			}
+			looks[id] = look{version: p.HGet(ctx, k.lecture, "version"), claims: p.ZCard(ctx, k.claims)}
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		// One lecture's broken key must not hide the others: each is asked for
-		// its own error later. Without the time nothing can be judged.
-		if now.Err() != nil {
-			return nil, time.Time{}, unavailable("reconcile", err)
+	for _, l := range looks {
+		if l.version.Err() == nil || errors.Is(l.version.Err(), redis.Nil) {
+			return looks, nil
 		}
 	}
-	return looks, now.Val(), nil
+	return nil, unavailable("reconcile", err)
 }
 
-func overdue(claims []redis.Z, now time.Time) []string {
-	var users []string
-	for _, c := range claims {
-		if int64(c.Score) <= now.UnixMilli() {
-			users = append(users, c.Member.(string))
-		}
-	}
-	return users
-}
-
-// decide settles the claims of users that are overdue at now, from one locked
-// reading: a row means enrolled, be it cancelled since; no row gives the ticket
-// back.
-func (r *Room) decide(ctx context.Context, id int, users []string, now time.Time) error {
-	if len(users) == 0 {
-		return nil
-	}
-	claims, err := r.claims(ctx, id, users, now)
-	if err != nil || len(claims) == 0 {
+// decide settles the claims that are overdue, from one locked reading: a row
+// means enrolled, be it cancelled since; no row gives the ticket back. Their
+// identities are read before the database is asked: whose claim was settled
+// meanwhile may have another one by now, still on its way to a row.
+func (r *Room) decide(ctx context.Context, id int) error {
+	overdue, err := r.call(ctx, r.scripts.overdue, id)
+	if err != nil || len(overdue) == 0 {
 		return err
+	}
+	var claims []lecture.Claim
+	for i := 0; i < len(overdue); i += 3 {
+		claims = append(claims, lecture.Claim{User: overdue.text(i), Attempt: overdue.text(i + 1), Until: overdue.int64(i + 2)})
 	}
 	facts, used, err := r.seats.Decide(ctx, id, claims)
 	if err != nil {
@@ -135,32 +122,6 @@ func (r *Room) decide(ctx context.Context, id int, users []string, now time.Time
 	}
 	r.log.InfoContext(ctx, "overdue enrolments decided", "lecture", id, "people", len(ends), "enrolled", len(used))
 	return r.Settle(ctx, id, facts.Seats(), ends)
-}
-
-// claims reads the identities of these people's overdue claims, before the
-// database is asked about them. Whose claim was settled since it was found
-// overdue may have another one by now, which is still on its way to a row.
-func (r *Room) claims(ctx context.Context, id int, users []string, now time.Time) ([]lecture.Claim, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	values, err := r.rdb.HMGet(ctx, keysOf(id).holds, users...).Result()
-	if err != nil {
-		return nil, unavailable("overdue claims", err)
-	}
-	var claims []lecture.Claim
-	for i, v := range values {
-		text, ok := v.(string)
-		if !ok {
-			continue
-		}
-		var seq, deadline, until int64
-		var attempt string
-		if _, err := fmt.Fscan(strings.NewReader(text), &seq, &deadline, &attempt, &until); err != nil || until == 0 || until > now.UnixMilli() {
-			continue
-		}
-		claims = append(claims, lecture.Claim{User: users[i], Attempt: attempt, Until: until})
-	}
-	return claims, nil
 }
 
 // dropMissing forgets lectures that the database was found twice not to have,

@@ -23,6 +23,8 @@ var (
 	claimLua string
 	//go:embed lua/settle.lua
 	settleLua string
+	//go:embed lua/overdue.lua
+	overdueLua string
 	//go:embed lua/sync.lua
 	syncLua string
 	//go:embed lua/touch.lua
@@ -48,7 +50,7 @@ type script struct {
 
 // scripts are the verbs of the line. Every one may run twice, or late.
 type scripts struct {
-	join, admit, claim, settle, sync, touch, leave, unmark, people, peek, drop script
+	join, admit, claim, settle, overdue, sync, touch, leave, unmark, people, peek, drop script
 }
 
 func newScripts() scripts {
@@ -67,6 +69,9 @@ func newScripts() scripts {
 		}),
 		settle: make("settle", settleLua, func(k lineKeys) []string {
 			return []string{k.lecture, k.queue, k.tickets, k.claims, k.holds, k.seen, k.enrolled, k.changed, k.mirrors}
+		}),
+		overdue: make("overdue", overdueLua, func(k lineKeys) []string {
+			return []string{k.claims, k.holds}
 		}),
 		sync: make("sync", syncLua, func(k lineKeys) []string {
 			return []string{k.lecture, k.tickets}

@@ -21,7 +21,7 @@ var (
 // what the Room gives it.
 func TestHeaders(t *testing.T) {
 	sources := map[string]string{
-		"join": joinLua, "admit": admitLua, "claim": claimLua, "settle": settleLua, "sync": syncLua, "touch": touchLua,
+		"join": joinLua, "admit": admitLua, "claim": claimLua, "settle": settleLua, "overdue": overdueLua, "sync": syncLua, "touch": touchLua,
 		"leave": leaveLua, "unmark": unmarkLua, "people": peopleLua, "peek": peekLua, "drop": dropLua,
 	}
 	for _, s := range all(t, newScripts()) {
