@@ -36,8 +36,8 @@ func (r *Room) runAdmission(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if step.granted > 0 && step.full < r.opts.Tick {
-				hurry.start(ctx, r, id, step.full)
+			if step.hurries(r.opts.Tick) {
+				hurry.start(ctx, r, id, step)
 			}
 			if idle.note(id, step.idle()) {
 				return r.retire(ctx, id)
@@ -58,12 +58,16 @@ func (r *Room) runAdmission(ctx context.Context) error {
 type admission struct {
 	granted, waiting, held int
 	closed                 bool
-	full                   time.Duration // until the tokens are full again, and more would be lost
+	full, best             time.Duration // until tokens run over, and until the next step had best be; 0 = not for want of tokens
 }
 
 // idle reports whether nothing will happen here by itself: nobody is in line,
 // or the line has outlived its lecture.
 func (a admission) idle() bool { return a.held == 0 && (a.waiting == 0 || a.closed) }
+
+// hurries reports whether the next tick, late as it may be, comes too late for
+// the tokens.
+func (a admission) hurries(tick time.Duration) bool { return a.full > 0 && a.full < tick*11/10 }
 
 // admit runs steps of admission until nothing is left to do now.
 func (r *Room) admit(ctx context.Context, id int) (admission, error) {
@@ -77,7 +81,7 @@ func (r *Room) admit(ctx context.Context, id int) (admission, error) {
 		}
 		sum.granted += a.int(1)
 		sum.waiting, sum.held, sum.closed = a.int(5), a.int(6), a.int(14) == 1
-		sum.full = time.Duration(a.int64(15)) * time.Millisecond
+		sum.full, sum.best = time.Duration(a.int64(15))*time.Millisecond, time.Duration(a.int64(16))*time.Millisecond
 		r.paces.feed(id, sample{
 			at: a.int64(12), granted: a.int64(8), departed: a.int64(9), used: a.int64(10), lapsed: a.int64(11),
 			admitting: a.int64(13) == 1,

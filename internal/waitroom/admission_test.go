@@ -56,39 +56,54 @@ func TestEightAdmitAsOne(t *testing.T) {
 }
 
 // TestRateIsReached: the rate that is set is the rate that people are admitted
-// at, even where burst is far less than a tick's worth; and never a higher one.
+// at, by one instance or by two, even where burst is less than a tick's worth or
+// does not last from one tick to the next; and never a higher one.
 func TestRateIsReached(t *testing.T) {
 	onEvery(t, func(t *testing.T, s stores) {
-		const rate, burst, waiting = 60, 3, 150
-		o := waitroom.Options{Tick: time.Second}
-		in := s.start(t, o)
-		s.start(t, o)
-		id := in.newLecture(t, waiting, func(n *registrar.NewLecture) {
-			n.Settings.AdmitPerSecond, n.Settings.Burst = registrar.Some(float64(rate)), registrar.Some(burst)
-			n.Settings.Paused = registrar.Some(true)
-			n.Settings.TicketTTLSeconds = registrar.Some(3600)
-		})
-		in.join(t, id, people(waiting)...)
-		begun := s.rdb.Time(t.Context()).Val()
-		if _, err := in.Update(t.Context(), id, registrar.LectureChange{
-			Settings: registrar.SettingsChange{Paused: registrar.Some(false)},
-		}); err != nil {
-			t.Fatal(err)
-		}
-		admitted := 0
-		testenv.Eventually(t, 20*time.Second, func() bool {
-			admitted = len(s.line(t, id).tickets)
-			return admitted >= 120
-		}, "the line does not move")
-		elapsed := s.rdb.Time(t.Context()).Val().Sub(begun).Seconds()
-		if most := burst + rate*elapsed + 1; float64(admitted) > most {
-			t.Errorf("%d admitted in %.2f s, want at most %.0f", admitted, elapsed, most)
-		}
-		// By ticks alone 120 people would take two instances twenty seconds.
-		if least := 120.0/rate + 6; elapsed > least {
-			t.Errorf("%d admitted in %.2f s, want about %.0f", admitted, elapsed, 120.0/rate)
+		for _, c := range []struct {
+			rate                     float64
+			burst, people, instances int
+			tick                     time.Duration
+		}{
+			{60, 3, 120, 2, time.Second},            // by ticks alone: twenty seconds
+			{1.8, 1, 10, 1, 500 * time.Millisecond}, // by ticks alone: every other one
+		} {
+			s.rateIsReached(t, c.rate, c.burst, c.people, c.tick, c.instances)
 		}
 	})
+}
+
+func (s stores) rateIsReached(t *testing.T, rate float64, burst, enough int, tick time.Duration, instances int) {
+	t.Helper()
+	var in *instance
+	for range instances {
+		in = s.start(t, waitroom.Options{Tick: tick})
+		defer in.stop()
+	}
+	id := in.newLecture(t, enough+30, func(n *registrar.NewLecture) {
+		n.Settings.AdmitPerSecond, n.Settings.Burst = registrar.Some(rate), registrar.Some(burst)
+		n.Settings.Paused = registrar.Some(true)
+		n.Settings.TicketTTLSeconds = registrar.Some(3600)
+	})
+	in.join(t, id, people(enough+30)...)
+	begun := s.rdb.Time(t.Context()).Val()
+	if _, err := in.Update(t.Context(), id, registrar.LectureChange{
+		Settings: registrar.SettingsChange{Paused: registrar.Some(false)},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	admitted := 0
+	testenv.Eventually(t, 30*time.Second, func() bool {
+		admitted = len(s.line(t, id).tickets)
+		return admitted >= enough
+	}, "the line does not move")
+	elapsed := s.rdb.Time(t.Context()).Val().Sub(begun).Seconds()
+	if most := float64(burst) + rate*elapsed + 1; float64(admitted) > most {
+		t.Errorf("rate %v: %d admitted in %.2f s, want at most %.0f", rate, admitted, elapsed, most)
+	}
+	if least := float64(enough-burst) / rate; elapsed > least*1.3+2 {
+		t.Errorf("rate %v: %d admitted in %.2f s, want about %.2f", rate, admitted, elapsed, least)
+	}
 }
 
 // TestRateThatChanges: a line that needed looking after between the ticks, then

@@ -14,18 +14,18 @@ const shortestStep = 10 * time.Millisecond
 // instance may have been there first.
 const idleSteps = 5
 
-// hurried are the lectures whose tokens are full before the next tick comes:
-// a rate that burst cannot carry over a whole tick. Without looking in between
-// they would admit burst a tick, and the more the more instances there are.
+// hurried are the lectures whose tokens would run over before the next tick
+// comes: what burst cannot carry over would be lost, and the set rate never be
+// reached, or only by more instances. They are looked after in between.
 type hurried struct {
 	mu       sync.Mutex
 	lectures map[int]bool
 	running  sync.WaitGroup
 }
 
-// start admits at the lecture each time its tokens are nearly full, until nobody
-// is admitted any more; then the ticks are enough again.
-func (h *hurried) start(ctx context.Context, r *Room, id int, every time.Duration) {
+// start goes on from a step at the lecture, each time before its tokens run over,
+// until the ticks are enough again.
+func (h *hurried) start(ctx context.Context, r *Room, id int, step admission) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lectures[id] {
@@ -38,18 +38,14 @@ func (h *hurried) start(ctx context.Context, r *Room, id int, every time.Duratio
 			defer h.mu.Unlock()
 			delete(h.lectures, id)
 		}()
-		for idle := 0; idle < idleSteps; {
-			// Half of it, since a late look loses what was earned meanwhile.
-			if !pause(ctx, max(every/2, shortestStep)) {
+		for idle := 0; idle < idleSteps && step.hurries(r.opts.Tick); {
+			if !pause(ctx, max(step.best, shortestStep)) {
 				return
 			}
-			step, err := r.admit(ctx, id)
-			if err != nil {
+			var err error
+			if step, err = r.admit(ctx, id); err != nil {
 				r.warn(ctx, "lecture not ticked", id, err)
 				return
-			}
-			if every = step.full; every >= r.opts.Tick {
-				return // other settings: the ticks are enough
 			}
 			if idle++; step.granted > 0 {
 				idle = 0

@@ -16,7 +16,8 @@
 -- Returns: {UNKNOWN} | {OK, granted, expired, parked, dropped, waiting, held, 1 where another call would do more,
 --          then the totals since the line began: granted, departed, used, lapsed; then now ms, and
 --          1 where people may be admitted at all (open, not paused, seats fresh), 1 where the lecture is closed, and
---          in how many ms the tokens are full again}
+--          where nothing but tokens holds people back: in how many ms they run over, and when before that another
+--          call does best; else 0 and 0}
 local K = {
   lecture = KEYS[1], queue = KEYS[2], tickets = KEYS[3], claims = KEYS[4], holds = KEYS[5], parked = KEYS[6],
   seen = KEYS[7], expired = KEYS[8], changed = KEYS[9], mirrors = KEYS[10],
@@ -164,8 +165,17 @@ if granted + parked > 0 then
 end
 local waiting = redis.call('ZCARD', K.queue)
 local held = redis.call('ZCARD', K.tickets) + redis.call('ZCARD', K.claims)
+
+-- The next call needs a whole token, and some time before they run over: what runs over is lost.
+local full, best = 0, 0
+if waiting > 0 and not more and is_admitting(line, now) and room_for(line, held) > 0 then
+  local left = line.burst - tokens
+  full = math.ceil(left / line.rate * 1000)
+  best = math.ceil(math.max(1 - tokens, left * 0.75) / line.rate * 1000)
+end
+
 return {
   'OK', granted, expired, parked, dropped, waiting, held, (more and waiting > 0 or fresh and line.outage > 0) and 1 or 0,
   digits(line.granted), digits(line.departed), digits(line.used), digits(line.lapsed + expired), digits(now), is_admitting(line, now) and 1 or 0,
-  is_closed(line, now) and 1 or 0, digits(math.ceil(line.burst / math.max(line.rate, 0.01) * 1000)),
+  is_closed(line, now) and 1 or 0, digits(full), digits(best),
 }
