@@ -152,7 +152,11 @@ func (s *Stores) openLine() {
 	s.Redis = redis.NewClient(&redis.Options{
 		Addr: "embedded",
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
-			return s.line.Dial()
+			conn, err := s.line.Dial()
+			if err != nil {
+				return nil, err
+			}
+			return newQueued(conn), nil
 		},
 		ContextTimeoutEnabled: true, // or no deadline holds
 		// What miniredis does not know is not asked of it.

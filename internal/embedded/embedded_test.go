@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -219,6 +220,30 @@ func TestLineExpires(t *testing.T) {
 	testenv.Eventually(t, 10*time.Second, func() bool {
 		return errors.Is(s.Redis.Get(t.Context(), "ticket").Err(), redis.Nil)
 	}, "the ticket runs out")
+}
+
+// TestLongPipelines: a pipeline is sent whole before its answers are read, long
+// as both may be.
+func TestLongPipelines(t *testing.T) {
+	s := open(t, "")
+	defer shut(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	const commands = 5000
+	value := strings.Repeat("x", 1000)
+	pipe := s.Redis.Pipeline()
+	for range commands {
+		pipe.Echo(ctx, value)
+	}
+	answers, err := pipe.Exec(ctx)
+	if err != nil || len(answers) != commands {
+		t.Fatalf("%d answers, %v", len(answers), err)
+	}
+	for _, answer := range answers {
+		if got := answer.(*redis.StringCmd).Val(); got != value {
+			t.Fatalf("answered %q", got)
+		}
+	}
 }
 
 func TestLineRunsScriptsAndKeepsDeadlines(t *testing.T) {
