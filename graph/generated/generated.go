@@ -433,8 +433,8 @@ type Lecture {
   id: ID!
   "Its title."
   title: String!
-  "What it is about."
-  description: String
+  "What it is about; empty where nobody has said."
+  description: String!
   "How many seats there are."
   capacity: Int!
   "How many are taken."
@@ -1506,18 +1506,18 @@ func (ec *executionContext) _Lecture_description(ctx context.Context, field grap
 			return ec.fieldContext_Lecture_description(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Description, nil
+			return obj.Description(), nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
-			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
 		},
 		true,
-		false,
+		true,
 	)
 }
 func (ec *executionContext) fieldContext_Lecture_description(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Lecture", field, false, false, "String")
+	return graphql.NewScalarFieldContext("Lecture", field, true, false, "String")
 }
 
 func (ec *executionContext) _Lecture_capacity(ctx context.Context, field graphql.CollectedField, obj *model.Lecture) (ret graphql.Marshaler) {
@@ -5447,7 +5447,7 @@ func (ec *executionContext) _Lecture(ctx context.Context, sel ast.SelectionSet, 
 			}
 		case "description":
 			out.Values[i] = ec._Lecture_description(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
+			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "capacity":

@@ -77,6 +77,14 @@ func (l *Lecture) line(ctx context.Context) (waitroom.Line, error) {
 	return line, nil
 }
 
+// Description is what it is about; "" where nobody has said.
+func (l *Lecture) Description() string {
+	if l.Lecture.Description == nil {
+		return ""
+	}
+	return *l.Lecture.Description
+}
+
 // SeatsLeft is how many seats are not taken, tickets not deducted.
 func (l *Lecture) SeatsLeft() int { return l.Capacity - l.EnrolledCount }
 

@@ -127,8 +127,8 @@ func UnmarshalTime(v any) (time.Time, error) {
 	if !ok {
 		return time.Time{}, &BadInput{"a Time is text"}
 	}
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
+	var t time.Time
+	if err := t.UnmarshalText([]byte(s)); err != nil { // stricter than Parse
 		return time.Time{}, &BadInput{"a Time is an RFC 3339 instant with its zone, for instance 2026-03-02T01:00:00Z"}
 	}
 	if y := t.UTC().Year(); y < 1970 || y > 9999 {
