@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
@@ -94,17 +95,17 @@ func (o *rosterWriter) row(e *ent.Enrollment) error {
 	_ = o.control.SetWriteDeadline(time.Now().Add(o.within))
 	cancelled := ""
 	if e.CancelledAt != nil {
-		cancelled = e.CancelledAt.UTC().Format(time.RFC3339)
+		cancelled = e.CancelledAt.UTC().Format(time.RFC3339Nano)
 	}
 	return o.csv.Write([]string{
-		strconv.Itoa(e.Number), plainCell(e.UserKey), e.CreatedAt.UTC().Format(time.RFC3339), cancelled, e.ID.String(),
+		strconv.Itoa(e.Number), plainCell(e.UserKey), e.CreatedAt.UTC().Format(time.RFC3339Nano), cancelled, e.ID.String(),
 	})
 }
 
 // plainCell keeps a spreadsheet from running a cell as a formula: people choose
 // their keys, operators open the file.
 func plainCell(s string) string {
-	if strings.IndexAny(s, "=+-@\t\r\n") == 0 {
+	if strings.IndexAny(strings.TrimLeftFunc(s, unicode.IsSpace), "=+-@＝＋－＠") == 0 || strings.ContainsAny(s, "\t\r\n") {
 		return "'" + s
 	}
 	return s
