@@ -167,6 +167,37 @@ func TestAnOutageIsToldAsOneAndInNoOtherWords(t *testing.T) {
 	}
 }
 
+// TestWhatWasDecidedIsAnswered though the line cannot be asked: an error would
+// look as if it had not been, and to ask again would answer something else.
+func TestWhatWasDecidedIsAnswered(t *testing.T) {
+	redisURL := testenv.Redis(t)
+	line := testenv.NewProxy(t, addressIn(redisURL))
+	s := start(t, env{"DATABASE_URL": testenv.Postgres(t), "REDIS_URL": through(t, redisURL, line)})
+	s.awaitReady()
+	id := s.newLecture(`capacity:2`)
+	s.mustEnroll("kim", id)
+	s.mustEnroll("lee", id)
+	const all = `{number cancelledAt lecture{seatsLeft lineState waiting}}`
+	for state, fail := range map[string]func(){"away": line.Refuse, "silent": line.Stall} {
+		t.Run(state, func(t *testing.T) {
+			fail()
+			if a := s.must("operator", `mutation{createLecture(input:{title:"x",capacity:1}){id lineState waiting}}`); a.at("createLecture.lineState") != "OPEN" {
+				t.Errorf("created: %v", a.Data)
+			}
+			mutation, user := `mutation{cancelEnrollment(lectureId:"`+id+`")`+all+`}`, "kim"
+			if state == "silent" {
+				mutation, user = `mutation{cancelEnrollment:removeEnrollment(lectureId:"`+id+`",userKey:"lee")`+all+`}`, "operator"
+			}
+			if a := s.must(user, mutation); a.at("cancelEnrollment.cancelledAt") == nil || a.at("cancelEnrollment.lecture.lineState") != "OPEN" {
+				t.Errorf("cancelled: %v", a.Data)
+			}
+			line.Heal()
+			s.awaitReady()
+		})
+	}
+	s.checkInvariants()
+}
+
 // checkDiscreet looks for words that must not leave the server.
 func checkDiscreet(t *testing.T, where, said string) {
 	t.Helper()

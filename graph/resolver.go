@@ -105,19 +105,31 @@ func (r *Resolver) created(row *ent.Lecture, err error) (*model.Lecture, error) 
 	if err != nil {
 		return nil, err
 	}
-	return model.Page(newborn{r.room, row}, row)[0], nil
+	return model.Page(decided{r.room, row}, row)[0], nil
 }
 
-// newborn reads the line of a new lecture.
-type newborn struct {
+// cancelled is a receipt that was given back just now, or nil. As with created:
+// a repetition would answer that there is none.
+func (r *Resolver) cancelled(row *ent.Enrollment, err error) (*model.Receipt, error) {
+	if err != nil || row == nil {
+		return nil, err
+	}
+	source := r.source
+	source.Lines = decided{r.room, row.Edges.Lecture}
+	return source.Receipt(row), nil
+}
+
+// decided reads the line of a lecture at which the database has decided
+// something, and goes by the lecture's row where the line cannot be asked.
+type decided struct {
 	room model.Lines
 	row  *ent.Lecture
 }
 
-func (n newborn) Lines(ctx context.Context, facts []lecture.Facts) (map[int]waitroom.Line, error) {
-	lines, err := n.room.Lines(ctx, facts)
+func (d decided) Lines(ctx context.Context, facts []lecture.Facts) (map[int]waitroom.Line, error) {
+	lines, err := d.room.Lines(ctx, facts)
 	if errors.Is(err, lecture.ErrUnavailable) {
-		return map[int]waitroom.Line{n.row.ID: quietLine(n.row, time.Now())}, nil
+		return map[int]waitroom.Line{d.row.ID: quietLine(d.row, time.Now())}, nil
 	}
 	return lines, err
 }

@@ -56,7 +56,7 @@ func (r *mutationResolver) CancelEnrollment(ctx context.Context, lectureID strin
 	if err != nil {
 		return nil, err
 	}
-	return r.receiptOf(r.registrar.Cancel(ctx, id, user))
+	return r.cancelled(r.registrar.Cancel(ctx, id, user))
 }
 
 func (r *mutationResolver) CreateLecture(ctx context.Context, input generated.CreateLectureInput) (*model.Lecture, error) {
@@ -90,7 +90,7 @@ func (r *mutationResolver) RemoveEnrollment(ctx context.Context, lectureID strin
 	if err := auth.ValidUserKey(userKey); err != nil {
 		return nil, err
 	}
-	return r.receiptOf(r.registrar.Cancel(ctx, id, userKey))
+	return r.cancelled(r.registrar.Cancel(ctx, id, userKey))
 }
 
 func (r *queryResolver) Viewer(ctx context.Context) (*auth.Viewer, error) {

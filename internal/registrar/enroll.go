@@ -18,7 +18,7 @@ const (
 	claimWithin  = 5 * time.Second // one call of Line.Claim
 	busyWithin   = 5 * time.Second // another process's attempt of the same person
 	settleWithin = 3 * time.Second // one call of Line.Settle
-	tellWithin   = 3 * time.Second // one call of Line.Changed
+	tellWithin   = 1 * time.Second // one call of Line.Changed, which the reconciler makes up for
 	drainWithin  = 6 * time.Second // enrolments in flight when Run's context ends
 	haltWithin   = 1 * time.Second // the same, after they were told to stop
 

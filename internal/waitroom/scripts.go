@@ -9,8 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// callTimeout bounds every call to Redis, whatever the caller's context says.
-const callTimeout = 3 * time.Second
+// callTimeout bounds every call to Redis, whatever the caller's context says. With
+// what counting the rate may take, a request is answered within three seconds
+// though Redis hangs.
+const callTimeout = 2 * time.Second
 
 var (
 	//go:embed lua/prelude.lua
