@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"seatline/internal/auth"
 	"seatline/internal/registrar"
 )
 
@@ -51,7 +50,7 @@ func createDemo(ctx context.Context, reg *registrar.Registrar) error {
 
 // greet says what there is to open. The operator's link is for whoever started
 // a server to try it out; a real one hands out no rights.
-func (p *program) greet(guests *auth.Guests) {
+func (p *program) greet(who *identity) {
 	home := "http://" + reachable(p.listener.Addr())
 	var b strings.Builder
 	row := func(name, text string) { fmt.Fprintf(&b, "  %-12s %s\n", name, text) }
@@ -59,11 +58,11 @@ func (p *program) greet(guests *auth.Guests) {
 	row("Web", home+"/")
 	row("Playground", home+"/playground")
 	row("GraphQL", home+"/graphql (also "+strings.Replace(home, "http", "ws", 1)+"/graphql)")
-	if guests != nil {
+	if who.guests != nil {
 		row("Guests", `sign in with mutation { startSession(name: "…") { token } }`)
 	}
-	if p.cfg.Embedded() && guests != nil {
-		if token, viewer, err := guests.OperatorToken(); err == nil {
+	if p.cfg.Embedded() && who.issuer != nil {
+		if token, viewer, err := who.issuer.OperatorToken(); err == nil {
 			row("Operator", home+"/#token="+token)
 			row("", home+"/playground#token="+token)
 			row("", "good until "+viewer.ExpiresAt.Local().Format(time.DateTime))

@@ -9,6 +9,7 @@ import (
 // identity is who may sign in, and how.
 type identity struct {
 	verifier *auth.Verifier
+	issuer   *auth.Guests    // nil: no tokens are given out here
 	guests   *auth.Guests    // nil: guest sessions are not enabled
 	keys     *auth.KeyServer // nil: none is configured
 }
@@ -38,10 +39,13 @@ func (p *program) identify(ctx context.Context) (*identity, error) {
 	if who.verifier, err = auth.NewVerifier(tokens); err != nil {
 		return nil, err
 	}
-	if c.GuestSessions {
-		if who.guests, err = auth.NewGuests(tokens); err != nil {
+	if c.JWTSecret != "" && (c.GuestSessions || c.Embedded()) {
+		if who.issuer, err = auth.NewGuests(tokens); err != nil {
 			return nil, err
 		}
+	}
+	if c.GuestSessions {
+		who.guests = who.issuer
 	}
 	return who, nil
 }

@@ -155,7 +155,7 @@ func (p *program) work(stopping, work context.Context) error {
 		}
 	}
 	p.front.open(p.api(stores, who, room, reg), room, seats)
-	p.greet(who.guests)
+	p.greet(who)
 	return g.Wait()
 }
 

@@ -268,7 +268,9 @@ func TestWhatTheProgramSays(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	greeting := &logBuffer{}
-	go func() { ended <- run(ctx, []string{"-addr", "127.0.0.1:0"}, none, greeting, io.Discard) }()
+	go func() {
+		ended <- run(ctx, []string{"-addr", "127.0.0.1:0", "-guest-sessions=off"}, none, greeting, io.Discard)
+	}()
 	testenv.Eventually(t, 20*time.Second, func() bool { return strings.Contains(greeting.String(), "Seats") }, "a greeting")
 	_, rest, _ := strings.Cut(greeting.String(), "Operator")
 	link, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")

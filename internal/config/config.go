@@ -176,7 +176,8 @@ func readFlags(args []string, settings []setting, c *Config, out io.Writer) (map
 func (c *Config) complete(isSet map[string]bool) []error {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	switch database, redis := isSet["DATABASE_URL"], isSet["REDIS_URL"]; {
+	database, redis := isSet["DATABASE_URL"], isSet["REDIS_URL"]
+	switch {
 	case database && !redis:
 		say("REDIS_URL: is not set, and DATABASE_URL is: set both, or neither for the embedded stores")
 	case redis && !database:
@@ -184,11 +185,10 @@ func (c *Config) complete(isSet map[string]bool) []error {
 	case database && isSet["DATA_DIR"]:
 		say("DATA_DIR: is for the embedded stores, and DATABASE_URL is set: set one of them")
 	}
-	external := isSet["DATABASE_URL"] || isSet["REDIS_URL"]
 	if !isSet["GUEST_SESSIONS"] {
-		c.GuestSessions = !external && !isSet["JWKS_URL"]
+		c.GuestSessions = !database && !redis && !isSet["JWKS_URL"]
 	}
-	wrong = append(wrong, c.completeIdentity(isSet, external)...)
+	wrong = append(wrong, c.completeIdentity(isSet, database && redis)...)
 	for _, one := range []struct {
 		whose       string
 		rate, burst int
