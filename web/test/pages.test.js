@@ -29,10 +29,18 @@ async function accessible(page, where) {
   assert.deepEqual(found, [], where);
 }
 
-/** @param {import('playwright-core').Page} page @param {string} where */
+/** On small phones, and with text as large again. @param {import('playwright-core').Page} page @param {string} where */
 async function fits(page, where) {
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  assert.ok(wide <= 0, `${where} is ${wide} px too wide`);
+  for (const [width, text] of /** @type {const} */ ([[360, ''], [320, ''], [320, '200%'], [360, '200%']])) {
+    await page.setViewportSize({ width, height: 740 });
+    const wide = await page.evaluate((text) => {
+      const root = document.documentElement;
+      root.style.fontSize = text;
+      return root.scrollWidth - root.clientWidth;
+    }, text);
+    assert.ok(wide <= 0, `${where} is ${wide} px too wide for ${width} px${text && ` at ${text}`}`);
+  }
+  await page.evaluate(() => { document.documentElement.style.fontSize = ''; });
 }
 
 const JOIN = 'mutation ($id: ID!) { joinQueue(lectureId: $id) { status } }';
@@ -40,7 +48,7 @@ const ENROLL = 'mutation ($id: ID!) { enroll(lectureId: $id) { status } }';
 
 /** Lectures in every state, and somebody with a place at each. */
 async function scene() {
-  const { token } = await server.guest('김민지');
+  const { token } = await server.guest('Aleksandra 김민지 Nowak');
   /** @param {object} input @param {number} [ahead] @param {boolean} [join] */
   const lecture = async (input, ahead = 0, join = true) => {
     const id = await server.lecture(input);
@@ -62,6 +70,7 @@ async function scene() {
     admitted: await lecture({ title: title('영화와 사회', 'Film and Society'), capacity: 25, settings: { ticketTtlSeconds: 3600 } }),
     joining: await lecture({ title: title('생명과학', 'Life Science'), description: '세포에서 생태계까지.\nFrom cells to ecosystems.', capacity: 60 }, 0, false),
     upcoming: await lecture({ title: title('서양 음악사', 'History of Western Music'), capacity: 60, opensAt: new Date(Date.now() + 3_000_000).toISOString() }, 0, false),
+    dated: await lecture({ title: '인공지능과 현대 사회의 윤리적 쟁점 · Introduction to Comparative Constitutional Jurisprudence', capacity: 40, closesAt: new Date(Date.now() + 800_000_000).toISOString() }, 0, false),
     closed: await lecture({ title: title('고전 읽기', 'Reading the Classics'), capacity: 60, closesAt: new Date(Date.now() - 1000).toISOString() }, 0, false),
   };
 }
@@ -103,6 +112,12 @@ test('no page has a fault for a screen reader, or is too wide for a small phone'
         if (path !== 'sdk.html') assert.equal(await page.locator('html').getAttribute('lang'), locale.slice(0, 2));
         await accessible(page, where);
         await fits(page, where);
+        if (sign === '.row .title') {
+          await page.setViewportSize({ width: 320, height: 740 });
+          const narrowest = Math.min(...await page.locator(sign).evaluateAll((titles) => titles.map((title) => title.getBoundingClientRect().width)));
+          assert.ok(narrowest > 110, `${where}: a title has ${narrowest} px`);
+        }
+        await page.setViewportSize({ width: 360, height: 740 });
         await screenshot(page, where);
       }
       clean();

@@ -168,7 +168,7 @@ function admitted(position) {
   return h('div', { class: 'turn' },
     h('h2', null, t().yourTurn),
     h('p', null, t().heldForYou),
-    h('p', { class: 'number', role: 'timer', 'aria-label': t().timeLeft }, h('span', { class: 'digits' }, countdown(left))),
+    h('p', { class: 'number', role: 'timer', 'aria-label': t().timeLeft, '--digits': String(countdown(left).length) }, h('span', { class: 'digits' }, countdown(left))),
     h('p', { class: 'label' }, left > 0 ? t().timeLeft : t().timeUp),
     h('button', { class: 'button main', key: 'enroll', 'aria-disabled': enrolling && 'true', onclick: enroll },
       enrolling ? t().enrolling : t().enroll),

@@ -22,12 +22,11 @@ export function header() {
   return h('header', { class: 'top' },
     h('div', { class: 'bar' },
       h('a', { class: 'brand', href: '#/' }, mark(), 'Seatline'),
-      h('button', { class: 'link', lang: state.lang === 'en' ? 'ko' : 'en', onclick: switchLanguage }, t().otherLanguage),
-      viewer === undefined ? h('span', { class: 'account' }) : viewer
-        ? h('span', { class: 'account' },
-          h('span', { class: 'who', title: t().signedInAs(viewer.name) }, viewer.name),
-          h('button', { class: 'link', onclick: forget }, t().signOut))
-        : h('span', { class: 'account' }, h('a', { class: 'link', href: '#/signin' }, t().signIn))),
+      h('span', { class: 'account' },
+        h('button', { class: 'link', key: 'language', lang: state.lang === 'en' ? 'ko' : 'en', onclick: switchLanguage }, t().otherLanguage),
+        viewer && h('span', { class: 'who', title: t().signedInAs(viewer.name) }, viewer.name),
+        viewer && h('button', { class: 'link', onclick: forget }, t().signOut),
+        viewer === null && h('a', { class: 'link', href: '#/signin' }, t().signIn))),
     h('nav', { 'aria-label': t().mainNavigation },
       link('#/', t().lectures, page === 'lectures' || page === 'lecture'),
       link('#/receipts', t().receipts, page === 'receipts'),
