@@ -25,6 +25,8 @@ type front struct {
 	api   *graph.Handler // nil before the stores answered, and once stopping
 	room  *waitroom.Room
 	seats *registrar.Seats
+
+	inside sync.WaitGroup // requests, sockets and streams that were let in
 }
 
 func newFront() *front {
@@ -72,32 +74,47 @@ func (f *front) open(api *graph.Handler, room *waitroom.Room, seats *registrar.S
 	f.api, f.room, f.seats = api, room, seats
 }
 
-// shut lets nobody in any more and sends sockets and streams away. The channel
-// gives nil when the last is gone, or ctx's error.
-func (f *front) shut(ctx context.Context) <-chan error {
+// shut lets nobody in any more, sends sockets and streams away, and returns when
+// the last is gone and no request is in flight, or with ctx's error.
+func (f *front) shut(ctx context.Context) error {
 	f.mu.Lock()
 	api := f.api
 	f.api = nil
 	f.mu.Unlock()
-	gone := make(chan error, 1)
 	if api == nil {
-		gone <- nil
-		return gone
+		return nil
 	}
 	api.Drain()
-	go func() { gone <- api.Wait(ctx) }()
-	return gone
+	empty := make(chan struct{})
+	go func() {
+		f.inside.Wait()
+		close(empty)
+	}()
+	select {
+	case <-empty:
+	case <-ctx.Done():
+	}
+	return api.Wait(ctx)
 }
 
 func (f *front) serveAPI(w http.ResponseWriter, r *http.Request) {
-	f.mu.RLock()
-	api := f.api
-	f.mu.RUnlock()
+	api := f.enter()
 	if api == nil {
 		graph.RefuseStarting(w, r)
 		return
 	}
+	defer f.inside.Done()
 	api.ServeHTTP(w, r)
+}
+
+// enter is the API for one more who is inside, or nil where nobody is let in.
+func (f *front) enter() *graph.Handler {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.api != nil {
+		f.inside.Add(1)
+	}
+	return f.api
 }
 
 // ready is 200 only when the stores have been opened, and both answer now.

@@ -339,7 +339,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 }
 
 // TestTerminatedUnderLoad: on SIGTERM what was begun is finished, sockets are
-// told to come back later, and the process ends well, soon.
+// told to come back later, newcomers are refused, and the process ends well, soon.
 func TestTerminatedUnderLoad(t *testing.T) {
 	stores := backends["postgres and redis"](t)
 	s, other := spawn(t, stores), spawn(t, stores)
@@ -372,6 +372,12 @@ func TestTerminatedUnderLoad(t *testing.T) {
 		if e := w.until("the end", func(e event) bool { return e.end != "" }); !strings.Contains(e.end, "1012") {
 			t.Errorf("a socket ended with %q, want 1012", e.end)
 		}
+	}
+	if _, status, _ := s.dial("graphql-transport-ws", nil); status != http.StatusServiceUnavailable {
+		t.Errorf("a newcomer's socket gets %d while enrolments are in flight", status)
+	}
+	if status, _, err := s.post(bearer(t, "newcomer"), `{viewer{userKey}}`); err != nil || status != http.StatusServiceUnavailable {
+		t.Errorf("a newcomer's request gets %d, %v", status, err)
 	}
 	unlock() // what was in flight can go on only now
 	wg.Wait()

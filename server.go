@@ -184,14 +184,15 @@ func (p *program) api(stores *stores, who *identity, room *waitroom.Room, reg *r
 	})
 }
 
-// stop turns newcomers away, lets requests in flight finish, and sends sockets
-// and streams away; those that would not go in time are cut.
+// stop turns newcomers away with a 503, lets requests in flight finish, and sends
+// sockets and streams away; those that would not go in time are cut. The port is
+// closed only then: a balancer hears a refusal better than silence.
 func (p *program) stop() error {
 	p.log.Info("stopping")
 	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.ShutdownTimeout*7/10)
 	defer cancel()
-	sockets := p.front.shut(ctx)
-	if err := errors.Join(p.server.Shutdown(ctx), <-sockets); err != nil {
+	p.server.SetKeepAlivesEnabled(false)
+	if err := errors.Join(p.front.shut(ctx), p.server.Shutdown(ctx)); err != nil {
 		p.log.Warn("some requests were cut short", "error", err)
 		return p.server.Close()
 	}
