@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { createHmac, randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +18,8 @@ const manual = readFileSync(join(web, 'static/sdk.html'), 'utf8');
 
 /** @type {import('./server.js').Server} */
 let server;
-before(async () => { server = await startServer(); });
+const secret = randomBytes(32).toString('hex');
+before(async () => { server = await startServer({ JWT_SECRET: secret }); });
 after(() => server.stop());
 
 /** The code of a sample, as the browser would show it. @param {string} id */
@@ -43,6 +45,14 @@ async function run(code, globals) {
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** A token as a school's login would give it. @param {string} sub @param {number} seconds */
+function shortLived(sub, seconds) {
+  const now = Math.floor(Date.now() / 1000);
+  const signed = [{ alg: 'HS256', typ: 'JWT' }, { sub, iat: now, exp: now + seconds }]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.');
+  return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
 }
 
 /** @param {Record<string, string>} values */
@@ -84,27 +94,54 @@ test('the samples about statuses and lost lines run', async () => {
   client.close();
 });
 
-test('the stock client does the same in ten lines', async () => {
-  const { token } = await server.guest('Stock');
+const stock = () => sample('stock').replace('ws://localhost:8080', server.url.replace('http', 'ws'));
+
+test('the README has the stock client’s sample too', () => {
+  const readme = readFileSync(join(web, '../README.md'), 'utf8');
+  assert.equal(/```js\n([^]*?)\n```/.exec(readme)?.[1], sample('stock'));
+});
+
+test('the stock client does the same, and outlives its tokens and a restart', async () => {
+  /** @type {string[]} */
+  const tokens = [];
   /** @type {string[]} */
   const seen = [];
   // The lines end with the story, which is here that of an enrolment.
-  const running = run(sample('stock').replace('ws://localhost:8080', server.url.replace('http', 'ws')).replace('lectureId: "1"', 'lectureId: "3"'), {
-    token: () => token,
+  const running = run(stock(), {
+    id: '3',
+    freshToken: async () => tokens[tokens.push(shortLived('stock', 5)) - 1],
     show: (/** @type {{ status: string }} */ { status }) => seen.push(status),
   });
   await eventually(() => seen.at(-1) === 'NOT_QUEUED', 'a first event');
+  for (const n of [2, 3]) {
+    const before = seen.length;
+    await eventually(() => tokens.length === n, `token ${n}, after the one before has run out`);
+    await eventually(() => seen.length > before, `a place with token ${n}`);
+  }
+  await server.stop();
+  const before = seen.length;
+  await server.start();
+  await eventually(() => seen.length > before, 'a place after the restart');
+  const token = shortLived('stock', 60);
   await server.graphql(token, 'mutation { joinQueue(lectureId: "3") { status } }');
   await eventually(() => seen.at(-1) === 'ADMITTED', 'admission');
   await server.graphql(token, 'mutation { enroll(lectureId: "3") { status } }');
   await running;
   assert.equal(seen.at(-1), 'ENROLLED');
+  assert.ok(tokens.length < 15, `${tokens.length} tokens were asked for`);
+});
+
+test('the stock client’s sample ends where no token will do', async () => {
+  let asked = 0;
+  const running = run(stock(), { id: '3', freshToken: () => `refused-${++asked}`, show: () => assert.fail('a place without a token') });
+  await assert.rejects(running, ({ code }) => code === 4401);
+  assert.equal(asked, 3);
 });
 
 test('the types are those of the code', () => {
   const folder = mkdtempSync(join(tmpdir(), 'seatline-types-'));
   try {
-    execFileSync(process.execPath, [join(web, 'node_modules/typescript/bin/tsc'), '-p', join(web, 'tsconfig.sdk.json'), '--outDir', folder, '--rootDir', join(web, 'static')]);
+    execFileSync(process.execPath, [join(web, 'node_modules/typescript/bin/tsc'), '--project', join(web, 'tsconfig.sdk.json'), '--outDir', folder]);
     assert.equal(readFileSync(join(web, 'static/sdk.d.ts'), 'utf8'), readFileSync(join(folder, 'sdk.d.ts'), 'utf8'), 'npm run types writes them anew');
   } finally {
     rmSync(folder, { recursive: true });
