@@ -37,6 +37,7 @@ import { kept } from './storage.js';
  * @property {number} admittedPerMinute
  * @property {number | null} claimRate
  * @property {string} serverTime
+ * @property {RunLecture} [lecture] With the latest alone.
  *
  * @typedef {object} Route
  * @property {'lectures' | 'lecture' | 'receipts' | 'signin' | 'operate' | 'create' | 'board' | 'missing'} page
@@ -78,7 +79,8 @@ import { kept } from './storage.js';
  * @property {WatchStatus['state']} statsLink
  * @property {List} roster
  * @property {SeatlineError | null} formError
- * @property {boolean} saved
+ * @property {Record<string, string>} edited The fields that are being changed, and what was in each before.
+ * @property {'saved' | 'noChanges' | null} formSaid What came of the form.
  */
 
 /** @returns {List} */
@@ -115,7 +117,8 @@ export const state = {
   statsLink: 'connecting',
   roster: emptyList(),
   formError: null,
-  saved: false,
+  edited: {},
+  formSaid: null,
 };
 
 /** @type {Set<(before: State) => void>} */

@@ -10,6 +10,7 @@ settings { paused admitPerSecond burst ticketTtlSeconds overbookPercent message 
 
 const STATS = `subscription ($id: ID!) { lineStats(lectureId: $id) {
   lineState waiting parked held inFlight seatsLeft enrolledCount capacity admitPerSecond admittedPerMinute claimRate serverTime
+  lecture { ${FIELDS} }
 } }`;
 
 const ROSTER = `query ($id: ID!, $search: String, $after: String) {
@@ -25,12 +26,19 @@ let stop = () => {};
 let boardId = '';
 let rosterSearch = '';
 
+/** When the lecture was read, by the server's clock: a tick that is older knows less. */
+let readAt = 0;
+
+/** What was drawn of the boards that one has left. @type {Map<string, import('../state.js').LineStats[]>} */
+const pasts = new Map();
+
 /** @param {string} id */
 export function openBoard(id) {
   closeBoard();
   boardId = id;
   rosterSearch = '';
-  set({ run: null, stats: [], statsLink: 'connecting', roster: emptyList(), formError: null, saved: false });
+  readAt = 0;
+  set({ run: null, stats: pasts.get(id) ?? [], statsLink: 'connecting', roster: emptyList(), formError: null, edited: {}, formSaid: null });
   stop = client.subscribe(STATS, { id }, {
     next: ({ data }) => data && tookStats(data.lineStats),
     error: (error) => (isSignedOut(error) ? forget() : set({ statsLink: 'failed', formError: error })),
@@ -45,20 +53,29 @@ async function loadRun() {
   const id = boardId;
   try {
     const { lecture } = await client.query(`query ($id: ID!) { lecture(id: $id) { ${FIELDS} } }`, { id });
-    if (boardId === id) set(lecture ? { run: lecture } : { route: { ...state.route, page: 'missing' } });
+    if (boardId !== id) return;
+    if (lecture) tookRun(lecture);
+    else set({ route: { ...state.route, page: 'missing' } });
   } catch (error) {
     if (boardId === id) set({ formError: problem(error) });
   }
 }
 
+/** @param {import('../state.js').RunLecture} run @param {Partial<import('../state.js').State>} [more] */
+function tookRun(run, more) {
+  readAt = client.serverNow();
+  set({ run, ...more });
+}
+
 export function closeBoard() {
+  if (boardId) pasts.set(boardId, state.stats);
   stop();
   stop = () => {};
   boardId = '';
 }
 
-/** @param {import('../state.js').LineStats} stats */
-function tookStats(stats) {
+/** @param {import('../state.js').LineStats} tick */
+function tookStats({ lecture, ...stats }) {
   const now = Date.parse(stats.serverTime);
   const before = state.stats.at(-1);
   // One a second is all that can be told apart; the latest always counts.
@@ -67,15 +84,13 @@ function tookStats(stats) {
     const previous = state.stats[i - 1];
     return at > now - WINDOW_MS && (!previous || at - Date.parse(previous.serverTime) >= 900);
   });
-  set({ stats: [...kept, stats], statsLink: 'live' });
-  if (!before) return;
-  if (before.enrolledCount !== stats.enrolledCount) loadRoster('anew');
   // Another operator may have changed what is shown here.
-  if (before.lineState !== stats.lineState || before.admitPerSecond !== stats.admitPerSecond || before.capacity !== stats.capacity) loadRun();
+  set({ stats: [...kept, stats], statsLink: 'live', ...(lecture && now >= readAt && { run: lecture }) });
+  if (before && before.enrolledCount !== stats.enrolledCount) loadRoster('anew');
 }
 
 /** @param {import('../state.js').SeatlineError | null} formError */
-export const showFormError = (formError) => set({ formError, saved: false });
+export const showFormError = (formError) => set({ formError, formSaid: null });
 
 /** @param {Record<string, unknown>} input */
 export async function createLecture(input) {
@@ -83,16 +98,16 @@ export async function createLecture(input) {
   return /** @type {string} */ (createLecture.id);
 }
 
-/** @param {Record<string, unknown>} input */
-export async function updateLecture(input) {
+/** @param {Record<string, unknown>} input @param {() => Record<string, string>} [edited] What is still being changed afterwards. */
+export async function updateLecture(input, edited = () => state.edited) {
   const id = boardId;
-  set({ formError: null, saved: false });
+  set({ formError: null, formSaid: null });
   try {
     const { updateLecture } = await client.mutate(
       `mutation ($id: ID!, $input: UpdateLectureInput!) { updateLecture(id: $id, input: $input) { ${FIELDS} } }`, { id, input },
       { retries: 2 },
     );
-    if (boardId === id) set({ run: updateLecture, saved: true });
+    if (boardId === id) tookRun(updateLecture, { edited: edited(), formSaid: 'saved' });
   } catch (error) {
     showFormError(problem(error));
   }

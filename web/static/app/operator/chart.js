@@ -8,10 +8,28 @@ import { t } from '../views/parts.js';
 const WIDTH = 600;
 const HEIGHT = 140;
 
+/** Without a figure for so long, nobody was looking, or could. */
+const GAP_MS = 15_000;
+
+/** @typedef {{ at: number, value: number }} Point */
+
 /** A round number at or above, so that the scale does not move with every figure. @param {number} value */
 function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
   return [1, 2, 4, 5, 10].map((n) => n * power).find((n) => n >= value) ?? value;
+}
+
+/** The pieces in which nothing is missing. @param {Point[]} points */
+function unbroken(points) {
+  /** @type {Point[][]} */
+  const pieces = [];
+  for (const point of points) {
+    const piece = pieces.at(-1);
+    const before = piece?.at(-1);
+    if (piece && before && point.at - before.at < GAP_MS) piece.push(point);
+    else pieces.push([point]);
+  }
+  return pieces;
 }
 
 /**
@@ -27,7 +45,9 @@ export function chart(name, figure) {
   const span = last && first ? Math.max(60_000, last.at - first.at) : 60_000;
   const x = (/** @type {number} */ at) => (last ? WIDTH * (1 - (last.at - at) / span) : 0).toFixed(1);
   const y = (/** @type {number} */ value) => (HEIGHT * (1 - value / top)).toFixed(1);
-  const line = points.map(({ at, value }, i) => `${i === 0 ? 'M' : 'L'}${x(at)} ${y(value)}`).join('');
+  const pieces = unbroken(points);
+  const path = (/** @type {Point[]} */ piece) => piece.map(({ at, value }) => `${x(at)} ${y(value)}`).join('L');
+  const foot = (/** @type {Point | undefined} */ point) => `${x(point?.at ?? 0)} ${HEIGHT}`;
   const words = last
     ? t().chartSummary(name, number(last.value, state.lang), number(Math.max(...points.map(({ value }) => value)), state.lang))
     : t().chartEmpty;
@@ -37,8 +57,8 @@ export function chart(name, figure) {
       h('span', { class: 'small scale', 'aria-hidden': 'true' }, number(top, state.lang)),
       h('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': words },
         [0.25, 0.5, 0.75].map((part) => h('path', { class: 'grid', d: `M0 ${HEIGHT * part}H${WIDTH}` })),
-        first && last && h('path', { class: 'area', d: `${line}L${x(last.at)} ${HEIGHT}L${x(first.at)} ${HEIGHT}Z` }),
-        first && h('path', { class: 'line', d: line }))),
+        pieces.length > 0 && h('path', { class: 'area', d: pieces.map((piece) => `M${foot(piece[0])}L${path(piece)}L${foot(piece.at(-1))}Z`).join('') }),
+        pieces.length > 0 && h('path', { class: 'line', d: pieces.map((piece) => `M${path(piece)}`).join('') }))),
     h('p', { class: 'small axis', 'aria-hidden': 'true' },
       h('span', null, t().minutesAgo(Math.round(span / 60_000))), h('span', null, t().now)));
 }

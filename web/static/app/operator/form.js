@@ -4,7 +4,7 @@ import { ask } from '../dialog.js';
 import { h } from '../element.js';
 import { problem } from '../lists.js';
 import { go } from '../router.js';
-import { state } from '../state.js';
+import { set, state } from '../state.js';
 import { fromField, instant, number, toField } from '../time.js';
 import { errorText, icon, ICONS, t } from '../views/parts.js';
 import { createLecture, showFormError, updateLecture } from './actions.js';
@@ -44,25 +44,51 @@ function current({ name, setting, initial }, run) {
   return /** @type {any} */ (setting ? run.settings : run)[name];
 }
 
+/** What the field shows of it. @param {Field} field @param {RunLecture | null} run */
+function textOf(field, run) {
+  const value = current(field, run);
+  return field.kind === 'time' ? toField(value) : String(value ?? '');
+}
+
 /** @param {Field} field @param {RunLecture | null} run */
 function control(field, run) {
   const { name, kind, min, max, clears, label, hint } = field;
-  const value = current(field, run);
-  const common = { id: `f-${name}`, name, 'aria-describedby': hint && `h-${name}` };
+  const before = run ? state.edited[name] : undefined;
+  const text = textOf(field, run);
+  const changed = before !== undefined && before !== text;
+  // As long as the value stays what it was, what is being typed stays too.
+  const value = before ?? text;
+  const common = { id: `f-${name}`, name, value, 'aria-describedby': [hint && `h-${name}`, changed && `c-${name}`].filter(Boolean).join(' ') || null };
   const number = kind === 'int' || kind === 'float';
   return h('div', { class: `field ${kind}`, key: name },
     h('label', { for: `f-${name}` }, label(t()), clears && h('span', { class: 'small' }, ` (${t().optional})`)),
     kind === 'area'
-      ? h('textarea', { ...common, rows: name === 'message' ? 2 : 3, maxlength: max, value: value ?? '' })
+      ? h('textarea', { ...common, rows: name === 'message' ? 2 : 3, maxlength: max })
       : h('input', {
         ...common,
         type: number ? 'number' : kind === 'time' ? 'datetime-local' : 'text',
         step: kind === 'float' ? 'any' : 1,
         min: number && min, max: number && max, maxlength: kind === 'text' && max,
         required: !clears,
-        value: kind === 'time' ? toField(value) : String(value ?? ''),
       }),
-    hint && h('p', { class: 'small', id: `h-${name}` }, hint(t())));
+    hint && h('p', { class: 'small', key: 'hint', id: `h-${name}` }, hint(t())),
+    changed && h('p', { class: 'small changed', key: 'changed', id: `c-${name}`, role: 'status' },
+      t().changedElsewhere(shown(field, current(field, run))), ' ',
+      h('button', { class: 'link', type: 'button', onclick: () => set({ edited: without(state.edited, [name]) }) }, t().takeTheirs)));
+}
+
+/** @param {Record<string, string>} edited @param {string[]} names */
+const without = (edited, names) => Object.fromEntries(Object.entries(edited).filter(([name]) => !names.includes(name)));
+
+/** Notes what somebody is changing, which nobody else's change may overwrite. @param {Event} event @param {RunLecture} run */
+function typed({ target }, run) {
+  const { name, value, validity } = /** @type {HTMLInputElement} */ (target);
+  const field = FIELDS.find((field) => field.name === name);
+  if (!field) return;
+  const text = textOf(field, run);
+  // Half a date has no value yet.
+  const same = value === text && !validity.badInput;
+  set({ formSaid: null, edited: same ? without(state.edited, [name]) : { [name]: text, ...state.edited } });
 }
 
 /** @param {Field} field @param {FormData} data */
@@ -126,19 +152,27 @@ async function create(event) {
 
 /** @param {RunLecture} run */
 export const settingsForm = (run) =>
-  h('form', { class: 'card form', onsubmit: (/** @type {SubmitEvent} */ event) => change(event, run) },
+  h('form', {
+    class: 'card form',
+    oninput: (/** @type {Event} */ event) => typed(event, run),
+    onsubmit: (/** @type {SubmitEvent} */ event) => change(event, run),
+  },
     FIELDS.map((field) => control(field, run)),
     h('p', { class: 'form-error', role: 'alert' }, state.formError && errorText(state.formError)),
     h('div', { class: 'actions' },
       h('button', { class: 'button primary' }, t().save),
-      h('p', { class: 'small', role: 'status' }, state.saved && t().saved)));
+      h('p', { class: 'small', role: 'status' }, state.formSaid && t()[state.formSaid])));
 
 /** Says what would change and for how many, and changes nothing else. @param {SubmitEvent} event @param {RunLecture} run */
 async function change(event, run) {
   event.preventDefault();
-  const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
-  const changed = FIELDS.filter((field) => !same(field, read(field, data), current(field, run)));
-  if (changed.length === 0) return;
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  const data = new FormData(form);
+  const changed = FIELDS.filter((field) => field.name in state.edited && !same(field, read(field, data), current(field, run)));
+  if (changed.length === 0) {
+    set({ formError: null, formSaid: 'noChanges' });
+    return;
+  }
   const waiting = state.stats.at(-1)?.waiting ?? run.waiting;
   const yes = await ask({
     title: t().changeAsk,
@@ -152,5 +186,11 @@ async function change(event, run) {
     yes: t().apply,
     no: t().discard,
   });
-  if (yes) updateLecture(inputOf(changed, data));
+  if (yes) updateLecture(inputOf(changed, data), () => afterwards(form, data));
+}
+
+/** What was typed on while it was being saved. @param {HTMLFormElement} form @param {FormData} saved */
+function afterwards(form, saved) {
+  const now = new FormData(form);
+  return without(state.edited, FIELDS.map(({ name }) => name).filter((name) => now.get(name) === saved.get(name)));
 }
