@@ -136,6 +136,11 @@ func TestAnOutageIsToldAsOneAndInNoOtherWords(t *testing.T) {
 				t.Errorf("only %d operations noticed", failed.Load())
 			}
 			for name, subscribe := range transports {
+				board := subscribe(s, "operator", `subscription{lineStats(lectureId:"`+id+`"){serverTime lecture{title}}}`)
+				if e := board.until("an error, not silence", func(event) bool { return true }); e.code() != "UNAVAILABLE" {
+					t.Errorf("%s: the board: %+v", name, e)
+				}
+				board.close()
 				stream := subscribe(s, "somebody", fmt.Sprintf(watched, id))
 				e := stream.until("an error", func(e event) bool { return true })
 				stream.close()

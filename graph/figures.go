@@ -10,9 +10,10 @@ import (
 	"seatline/internal/waitroom"
 )
 
-// figures tells an operator how a line does, once a tick. A tick whose row
-// cannot be had is left out; the next one says it all again.
+// figures tells an operator how a line does, once a tick. Once it has begun, a
+// tick whose row cannot be had is left out; the next one says it all again.
 type figures struct {
+	begun bool
 	r     *Resolver
 	id    int
 	ticks <-chan waitroom.Stats
@@ -26,7 +27,8 @@ func (f *figures) next(ctx context.Context) (*model.LineStats, error) {
 				return nil, io.EOF
 			}
 			s, err := f.r.source.Stats(ctx, f.id, tick)
-			if err == nil || !errors.Is(err, lecture.ErrUnavailable) {
+			if err == nil || !f.begun || !errors.Is(err, lecture.ErrUnavailable) {
+				f.begun = true
 				return s, err
 			}
 		case <-ctx.Done():

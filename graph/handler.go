@@ -80,11 +80,13 @@ func (h *Handler) Wait(ctx context.Context) error { return h.sockets.Wait(ctx) }
 func (h *Handler) Stats() graphqlws.Stats { return h.sockets.Stats() }
 
 func (h *Handler) server(o Options) *handler.Server {
-	s := handler.New(generated.NewExecutableSchema(generated.Config{Resolvers: o.Resolver}))
+	executable := generated.NewExecutableSchema(generated.Config{Resolvers: o.Resolver})
+	s := handler.New(executable)
 	s.AddTransport(h.sockets)
-	s.AddTransport(eventStream{limits: o.Limits, streams: h.streams, admit: h.sockets.Admit})
-	s.AddTransport(httpTransport{limits: o.Limits})
-	s.SetErrorPresenter(presenter(o.Log))
+	events := eventStream{limits: o.Limits, streams: h.streams, admit: h.sockets.Admit}
+	s.AddTransport(events)
+	s.AddTransport(httpTransport{limits: o.Limits, events: events})
+	s.SetErrorPresenter(variablesNamed(executable.Schema(), presenter(o.Log)))
 	s.SetRecoverFunc(recoverer(o.Log))
 	s.SetParserTokenLimit(o.Limits.ParserTokens)
 	if !o.Introspection {
@@ -93,7 +95,7 @@ func (h *Handler) server(o Options) *handler.Server {
 	}
 	s.SetQueryCache(shortOnly[*ast.QueryDocument]{lru.New[*ast.QueryDocument](cachedQueries)})
 	s.Use(persistedQueries{extension.AutomaticPersistedQuery{Cache: shortQueries{lru.New[string](cachedQueries)}}})
-	s.Use(operationLimits{o.Limits, o.Introspection, &rates{person: o.PersonRate, address: o.AddressRate, log: o.Log}})
+	s.Use(operationLimits{o.Limits, o.Introspection, executable.Schema(), &rates{person: o.PersonRate, address: o.AddressRate, log: o.Log}})
 	s.AroundOperations(feeds(o.Log))
 	s.AroundResponses(shortErrors)
 	return s

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/errcode"
@@ -31,6 +32,7 @@ const (
 // can send text/plain and the form types without asking, cannot act here.
 type httpTransport struct {
 	limits Limits
+	events eventStream
 }
 
 // Supports is the last transport's: whatever nobody else took gets its answer,
@@ -62,6 +64,10 @@ func (t httpTransport) Do(w http.ResponseWriter, r *http.Request, exec graphql.G
 	if len(errs) > 0 {
 		ctx = graphql.WithOperationContext(ctx, op)
 		reply.requestErrors(exec.DispatchError(ctx, nameNeeded(op, errs)))
+		return
+	}
+	if op.Operation.Operation == ast.Subscription && r.Method == http.MethodPost && accepts(r, typeEvents) {
+		t.events.subscribe(w, r, exec, op)
 		return
 	}
 	if refused := wrongMethod(op.Operation.Operation, r.Method); refused != nil {
@@ -114,16 +120,26 @@ func readParams(w http.ResponseWriter, r *http.Request, limits Limits) (*graphql
 	if err != nil || kind != typeJSON || charset != "" && charset != "utf-8" {
 		return nil, &requestError{http.StatusUnsupportedMediaType, "the body must be application/json in UTF-8"}
 	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return nil, &requestError{http.StatusUnsupportedMediaType, "the body must be sent as it is, without a Content-Encoding"}
+	}
+	tooLarge := &requestError{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(limits.BodyBytes, 10) + " bytes"}
+	if r.ContentLength > limits.BodyBytes {
+		return nil, tooLarge // nothing is gained by reading it
+	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(limits.BodyTime)) // recorders in tests have no deadlines
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limits.BodyBytes))
 	if err != nil {
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			return nil, &requestError{http.StatusRequestEntityTooLarge, "the body is larger than " + strconv.FormatInt(limits.BodyBytes, 10) + " bytes"}
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, tooLarge
 		}
 		return nil, &requestError{http.StatusRequestTimeout, "the body did not arrive"}
 	}
 	_ = control.SetReadDeadline(time.Time{})
+	if !utf8.Valid(body) {
+		return nil, badRequest("the body must be valid UTF-8")
+	}
 
 	var fields struct {
 		Query         *string         `json:"query"`

@@ -44,6 +44,7 @@ const (
 type operationLimits struct {
 	Limits
 	introspection bool
+	schema        *ast.Schema
 	rates         *rates
 }
 
@@ -73,6 +74,9 @@ func (l operationLimits) MutateOperationContext(ctx context.Context, op *graphql
 		return refusal(codeComplexity, "the operation may read %d fields; the limit is %d", m.cost, l.Complexity)
 	case op.Operation.Operation == ast.Mutation && m.fields > l.MutationFields:
 		return refusal(codeComplexity, "the operation has %d mutations; the limit is %d", m.fields, l.MutationFields)
+	}
+	if err := checkRoot(l.schema, op); err != nil {
+		return err
 	}
 	return l.rates.take(ctx, m.fields)
 }

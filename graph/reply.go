@@ -111,3 +111,8 @@ func preferred(r *http.Request, ours ...string) string {
 	}
 	return best
 }
+
+// accepts reports whether a request names a media type as one that it takes.
+func accepts(r *http.Request, kind string) bool {
+	return preferred(r, "", kind) == kind
+}

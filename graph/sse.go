@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seatline/internal/auth"
 	"seatline/internal/graphqlws"
@@ -30,10 +31,8 @@ func (t eventStream) Supports(r *http.Request) bool {
 
 func (t eventStream) Do(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor) {
 	reply := replyTo(w, r)
-	viewer, signedIn := auth.FromContext(r.Context())
-	leave, why := t.admit(r, viewer.UserKey)
-	if why != nil {
-		why.WriteTo(w)
+	leave, ok := t.enter(w, r)
+	if !ok {
 		return
 	}
 	defer leave()
@@ -43,13 +42,41 @@ func (t eventStream) Do(w http.ResponseWriter, r *http.Request, exec graphql.Gra
 		return
 	}
 	params.Headers = r.Header
+	op, errs := exec.CreateOperationContext(r.Context(), params)
+	t.stream(w, r, exec, op, errs)
+}
+
+// subscribe streams an operation that came as JSON might, from a client that
+// would read events as well: a subscription has no other reply.
+func (t eventStream) subscribe(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor, op *graphql.OperationContext) {
+	leave, ok := t.enter(w, r)
+	if !ok {
+		return
+	}
+	defer leave()
+	t.stream(w, r, exec, op, nil)
+}
+
+// enter counts one more stream, as sockets are counted, or refuses it.
+func (t eventStream) enter(w http.ResponseWriter, r *http.Request) (leave func(), ok bool) {
+	viewer, _ := auth.FromContext(r.Context())
+	leave, why := t.admit(r, viewer.UserKey)
+	if why != nil {
+		why.WriteTo(w)
+		return nil, false
+	}
+	return leave, true
+}
+
+// stream sends what the operation gives, or errs, to the end.
+func (t eventStream) stream(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor, op *graphql.OperationContext, errs gqlerror.List) {
 	ctx, done, ok := t.streams.open(r.Context())
 	if !ok {
 		refuseForNow(w, r, "the server is stopping; ask again")
 		return
 	}
 	defer done()
-	if signedIn {
+	if viewer, ok := auth.FromContext(ctx); ok {
 		// As a socket would be closed. Without a last event, the client asks
 		// again, and is refused or has a new token.
 		var cancel context.CancelFunc
@@ -57,7 +84,6 @@ func (t eventStream) Do(w http.ResponseWriter, r *http.Request, exec graphql.Gra
 		defer cancel()
 	}
 
-	op, errs := exec.CreateOperationContext(ctx, params)
 	ctx = graphql.WithOperationContext(ctx, op)
 	w.Header().Set("Content-Type", typeEvents)
 	w.Header().Set("X-Accel-Buffering", "no") // or a proxy holds events back

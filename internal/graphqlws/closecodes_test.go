@@ -105,8 +105,8 @@ func TestCloseCodes(t *testing.T) {
 			[]string{ack, `{"id":"` + long + `","type":"subscribe","payload":{"query":"subscription{never}"}}`, `{"id":"` + long + `","type":"subscribe","payload":{"query":"{hello}"}}`},
 			4409, "Subscriber for " + strings.Repeat("é", 46) + " already exists",
 		},
-		{"too big", []string{ack, `{"type":"ping","payload":{"pad":"` + strings.Repeat("x", 64<<10) + `"}}`}, 1009, ""},
-		{"too big at first", []string{strings.Repeat("x", 2<<20)}, 1009, ""},
+		{"too big", []string{ack, `{"type":"ping","payload":{"pad":"` + strings.Repeat("x", 64<<10) + `"}}`}, 1009, "Message larger than 65536 bytes"},
+		{"too big at first", []string{strings.Repeat("x", 2<<20)}, 1009, "Message larger than 65536 bytes"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package graphqlws
 
 import (
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
@@ -18,7 +19,6 @@ type closure struct {
 // Reasons are fixed texts: what a client sent does not come back to it.
 var (
 	normalClosure  = &closure{websocket.CloseNormalClosure, ""}
-	tooBig         = &closure{websocket.CloseMessageTooBig, "Message too big"}
 	internalError  = &closure{websocket.CloseInternalServerErr, "Internal server error"}
 	serviceRestart = &closure{websocket.CloseServiceRestart, "Service Restart"}
 	nothingRuns    = &closure{websocket.CloseGoingAway, "Nothing runs here"}
@@ -35,6 +35,10 @@ var (
 	initTimeout     = &closure{4408, "Connection initialisation timeout"}
 	tooManyRequests = &closure{4429, "Too many initialisation requests"}
 )
+
+func tooBig(most int64) *closure {
+	return &closure{websocket.CloseMessageTooBig, fmt.Sprintf("Message larger than %d bytes", most)}
+}
 
 // alreadyExists names the id in question, as far as it has room.
 func alreadyExists(id string) *closure {

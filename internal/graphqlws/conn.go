@@ -112,7 +112,6 @@ func (c *conn) serve() {
 
 // listen sets what the peer's frames do beside being read.
 func (c *conn) listen() {
-	c.ws.SetReadLimit(c.t.options.MaxFrame)
 	c.ws.SetPongHandler(func(string) error {
 		c.heard.Store(true)
 		return nil
@@ -133,10 +132,14 @@ func (c *conn) read() (message, *closure, error) {
 	start := graphql.Now()
 	buf := c.t.buffer() // Not sooner: most of the time nothing comes.
 	defer c.t.recycle(buf)
-	if *buf, err = appendAll(*buf, r); err != nil {
+	// gorilla's own limit would close without a word about it.
+	if *buf, err = appendAll(*buf, io.LimitReader(r, c.t.options.MaxFrame+1)); err != nil {
 		return message{}, nil, err
 	}
 	c.heard.Store(true)
+	if int64(len(*buf)) > c.t.options.MaxFrame {
+		return message{}, tooBig(c.t.options.MaxFrame), nil
+	}
 	if typ != websocket.TextMessage {
 		return message{}, notAMessage, nil
 	}
@@ -305,7 +308,7 @@ func (c *conn) writeFailed(err error) {
 // end is the reader's last act. err is why it stopped, if reading failed.
 func (c *conn) end(err error) {
 	if errors.Is(err, websocket.ErrReadLimit) {
-		c.close(tooBig) // The frame is gorilla's; this is the rest of closing.
+		c.close(tooBig(c.t.options.MaxFrame)) // Longer than numbers are.
 	}
 	c.shut()
 	c.out.close(nil)
