@@ -15,15 +15,19 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/time/rate"
 )
 
 const (
 	maxKeyID   = 256       // bytes
 	maxKeyFile = 512 << 10 // bytes; real ones have a hundredth of it
 
-	// cooldown is the least time between two questions to a key server that
-	// tokens give rise to: anybody can write a token that names a new key.
-	cooldown = 5 * time.Second
+	// cooldown is the time that passes, on average, between two questions to a
+	// key server that tokens give rise to, and always after one that failed:
+	// anybody can write a token that names a new key. A few may follow each other,
+	// so that one such token does not put the next in doubt.
+	cooldown  = 5 * time.Second
+	questions = 5
 
 	// clockSkew is how far the clock of whoever signs may be from ours before a
 	// token can be mistaken for one that is older than the keys known here.
@@ -62,11 +66,13 @@ type KeyServer struct {
 	options KeyServerOptions
 	client  *http.Client
 
-	mu       sync.Mutex
-	keys     keySet
-	fetched  time.Time // when the question was sent that keys answer
-	answered time.Time // when the last question ended, in an answer or not
-	flight   *flight   // the question that is being asked
+	mu      sync.Mutex
+	keys    keySet
+	fetched time.Time // when the question was sent that keys answer
+	failed  time.Time // when the last question ended, if it did without an answer
+	flight  *flight   // the question that is being asked
+
+	allowance *rate.Limiter // of questions that tokens give rise to
 }
 
 // flight is a question to the key server that several may wait for.
@@ -91,7 +97,7 @@ func NewKeyServer(o KeyServerOptions) (*KeyServer, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true // one question in minutes
 	transport.MaxResponseHeaderBytes = 64 << 10
-	return &KeyServer{options: o, client: &http.Client{
+	return &KeyServer{options: o, allowance: rate.NewLimiter(rate.Every(cooldown), questions), client: &http.Client{
 		Transport: transport,
 		Timeout:   o.Timeout,
 		// Where keys come from is decided by whoever sets the URL.
@@ -118,7 +124,7 @@ func CheckKeyServerURL(text string, allowHTTP bool) error {
 
 // Fetch asks for the keys now, or waits for the answer to who is asking already.
 func (k *KeyServer) Fetch(ctx context.Context) error {
-	_, err := k.ask(ctx, ctx, 0)
+	_, err := k.ask(ctx, ctx, func(time.Time) bool { return true })
 	return err
 }
 
@@ -158,7 +164,7 @@ func (k *KeyServer) find(ctx context.Context, id *string, method string, issued 
 	}
 	// Whoever sent the token may hang up, which must not stop a question whose
 	// answer others wait for.
-	own, err := k.ask(ctx, context.WithoutCancel(ctx), cooldown)
+	own, err := k.ask(ctx, context.WithoutCancel(ctx), k.mayAsk)
 	if err != nil {
 		if own {
 			k.complain(err)
@@ -190,13 +196,18 @@ func (k *KeyServer) known(id *string, method string, issued time.Time) (jwt.Veri
 	return fit, fmt.Errorf("%w: the key is not known here", ErrUnavailable)
 }
 
-// errAskedLately is returned by ask within the pause.
+// mayAsk tells whether a token may give rise to a question now.
+func (k *KeyServer) mayAsk(now time.Time) bool {
+	return now.Sub(k.failed) >= cooldown && k.allowance.AllowN(now, 1)
+}
+
+// errAskedLately is returned by ask where it may not.
 var errAskedLately = errors.New("the key server has been asked a moment ago")
 
-// ask sends a question that lasts as long as asking does, unless the last one is
-// less than pause ago. Where one is on its way already, its answer is waited for,
-// as long as ctx allows. own tells that the question was sent after the call.
-func (k *KeyServer) ask(ctx, asking context.Context, pause time.Duration) (own bool, err error) {
+// ask sends a question that lasts as long as asking does, if it may now. Where one
+// is on its way already, its answer is waited for, as long as ctx allows. own tells
+// that the question was sent after the call.
+func (k *KeyServer) ask(ctx, asking context.Context, may func(now time.Time) bool) (own bool, err error) {
 	k.mu.Lock()
 	if f := k.flight; f != nil {
 		k.mu.Unlock()
@@ -208,7 +219,7 @@ func (k *KeyServer) ask(ctx, asking context.Context, pause time.Duration) (own b
 		}
 	}
 	sent := k.options.Now()
-	if sent.Sub(k.answered) < pause {
+	if !may(sent) {
 		k.mu.Unlock()
 		return false, errAskedLately
 	}
@@ -219,9 +230,11 @@ func (k *KeyServer) ask(ctx, asking context.Context, pause time.Duration) (own b
 	var keys keySet
 	defer func() {
 		k.mu.Lock()
-		k.flight, k.answered = nil, k.options.Now()
+		k.flight = nil
 		if keys != nil {
-			k.keys, k.fetched = keys, sent
+			k.keys, k.fetched, k.failed = keys, sent, time.Time{}
+		} else {
+			k.failed = k.options.Now()
 		}
 		k.mu.Unlock()
 		close(f.done)

@@ -130,6 +130,12 @@ func (v *Verifier) keysFor(ctx context.Context, t *jwt.Token, claims jwt.MapClai
 	if !identifies(t.Header) {
 		return nil, errors.New("it is of a type that identifies nobody")
 	}
+	for _, name := range []string{"exp", "nbf", "iat"} {
+		// Beyond these bounds sums overflow, and what is far ahead is past.
+		if at, ok := claims[name].(float64); ok && (at < 0 || at > maxTime) {
+			return nil, fmt.Errorf("its %s is no time", name)
+		}
+	}
 	if err := v.rules.Validate(claims); err != nil {
 		return nil, err
 	}

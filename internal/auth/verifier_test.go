@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -180,6 +181,9 @@ func TestVerifyRefuses(t *testing.T) {
 		"nbf in 31 s":              hs256(t, jwt.MapClaims{"nbf": now.Add(31 * time.Second).Unix()}),
 		"iat in 31 s":              hs256(t, jwt.MapClaims{"iat": now.Add(31 * time.Second).Unix()}),
 		"nbf is text":              hs256(t, jwt.MapClaims{"nbf": "now"}),
+		"nbf overflows":            hs256(t, jwt.MapClaims{"nbf": 1e20}),
+		"iat overflows":            hs256(t, jwt.MapClaims{"iat": 1e20}),
+		"exp overflows":            hs256(t, jwt.MapClaims{"exp": int64(math.MaxInt64)}),
 		"no issuer":                hs256(t, jwt.MapClaims{"iss": nil}),
 		"another issuer":           hs256(t, jwt.MapClaims{"iss": "https://id.example/"}),
 		"no audience":              hs256(t, jwt.MapClaims{"aud": nil}),
