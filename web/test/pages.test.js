@@ -206,7 +206,10 @@ test('the first load is at most 60 KB, comes from here alone, and moves nothing'
   await context.close();
 });
 
-test('a receipt is printed by itself', async () => {
+/** How much paper a page takes. @param {import('playwright-core').Page} page */
+const sheets = async (page) => (await page.pdf({ format: 'A4' })).toString('latin1').match(/\/Type\s*\/Page\b/g)?.length;
+
+test('a receipt is printed by itself, on one sheet', async () => {
   const { token } = await server.guest('Printer');
   await server.graphql(token, JOIN, { id: '1' });
   await server.graphql(token, ENROLL, { id: '1' });
@@ -216,12 +219,29 @@ test('a receipt is printed by itself', async () => {
     window.print = () => { document.body.dataset['printed'] = document.querySelector('.printed')?.textContent ?? ''; };
   }, token);
   await page.goto(`${server.url}/#/lectures/1`);
+  await page.locator('.receipt').waitFor();
+  assert.equal(await sheets(page), 1, 'by the browser’s own menu');
   await page.getByRole('button', { name: 'Print' }).click();
   assert.match(await page.locator('body').getAttribute('data-printed') ?? '', /Receipt number/);
+  assert.equal(await sheets(page), 1);
   await page.emulateMedia({ media: 'print' });
   for (const selector of ['.top', '.bottom', '.actions', 'h1']) assert.equal(await page.locator(selector).first().isVisible(), false, selector);
   assert.equal(await page.locator('.receipt').isVisible(), true);
+  assert.match(await page.locator('.receipt').innerText(), /Name\s*Printer/);
   await screenshot(page, 'printed');
+
+  // One of several, in the same way.
+  const other = await server.lecture({ title: 'Another', capacity: 3 });
+  await server.graphql(token, JOIN, { id: other });
+  await server.graphql(token, ENROLL, { id: other });
+  await page.emulateMedia({ media: null });
+  await page.getByRole('link', { name: 'My receipts' }).click();
+  await page.locator('.receipt', { hasText: 'Another' }).getByRole('button', { name: 'Print' }).click();
+  await page.emulateMedia({ media: 'print' });
+  for (const selector of ['.top', '.bottom', 'h1']) assert.equal(await page.locator(selector).first().isVisible(), false, selector);
+  assert.deepEqual(await page.locator('.receipt .title:visible').allTextContents(), ['Another']);
+  await page.emulateMedia({ media: null });
+  assert.equal(await sheets(page), 1);
   clean();
   await context.close();
 });

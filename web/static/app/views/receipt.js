@@ -13,6 +13,7 @@ import { empty, errorCard, skeletons, t } from './parts.js';
 /** @param {Receipt} receipt @param {{ title: string }} [lecture] */
 export function receiptCard(receipt, lecture = receipt.lecture) {
   const { cancelledAt, enrolledAt, userKey } = receipt;
+  const name = state.viewer?.name;
   return h('article', { class: `receipt ${cancelledAt ? 'void' : ''}`, key: receipt.id, 'aria-label': `${t().receipt} ${receipt.number}` },
     h('div', { class: 'stub' },
       h('p', { class: 'label' }, t().receiptNumber),
@@ -21,6 +22,7 @@ export function receiptCard(receipt, lecture = receipt.lecture) {
       h('div', null, h('dt', null, t().lecture), h('dd', { class: 'title' }, lecture.title)),
       h('div', null, h('dt', null, t().enrolledAt), h('dd', null, h('time', { datetime: enrolledAt }, fullInstant(enrolledAt, state.lang)))),
       cancelledAt && h('div', null, h('dt', null, t().cancelledAt), h('dd', null, h('time', { datetime: cancelledAt }, fullInstant(cancelledAt, state.lang)))),
+      name && name !== userKey && h('div', null, h('dt', null, t().person), h('dd', null, name)),
       h('div', null, h('dt', null, t().account), h('dd', { class: 'key' }, userKey))),
     !cancelledAt && h('div', { class: 'actions' },
       h('button', { class: 'button quiet', onclick: printReceipt }, t().print),
