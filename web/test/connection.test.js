@@ -36,6 +36,7 @@ test('the server restarts while two wait: the place is shown as old, and comes b
     await page.locator('.queue.stale').waitFor();
     await page.locator('main').getByText(/Connection lost.*Last known at \d\d:\d\d:\d\d/).waitFor();
     assert.equal(await page.locator('.link-state.live').count(), 0, 'an old place is not called live');
+    await page.locator('.queue').getByText('Your last known place').waitFor();
     await screenshot(page, 'stale');
 
     await server.start();

@@ -69,6 +69,7 @@ const en = {
   joining: 'Joining…',
   joinAgain: 'Join again',
   yourPlace: 'Your place in line',
+  placeThen: 'Your last known place',
   next: 'You are next',
   approximate: 'about',
   ahead: (/** @type {number} */ n) => (n === 0 ? 'Nobody is ahead of you' : `${number(n, 'en')} ${n === 1 ? 'person' : 'people'} ahead of you`),
@@ -105,7 +106,7 @@ const en = {
     ended: '',
     failed: 'Not connected.',
   },
-  lastKnown: (/** @type {string} */ time) => `Last known at ${time}; it may have changed.`,
+  lastKnown: (/** @type {string} */ time) => `Last known at ${time}`,
 
   yourTurn: 'It is your turn',
   heldForYou: 'A seat is kept for you. Take it before the time runs out.',
@@ -315,6 +316,7 @@ const ko = {
   joining: '줄 서는 중…',
   joinAgain: '다시 줄 서기',
   yourPlace: '내 순서',
+  placeThen: '마지막으로 확인한 순서',
   next: '바로 다음이에요',
   approximate: '약',
   ahead: (n) => (n === 0 ? '앞에 아무도 없어요' : `앞에 ${number(n, 'ko')}명`),
@@ -351,7 +353,7 @@ const ko = {
     ended: '',
     failed: '연결되어 있지 않아요.',
   },
-  lastKnown: (time) => `${time} 기준이에요. 지금은 달라졌을 수 있어요.`,
+  lastKnown: (time) => `${time}에 마지막으로 확인했어요.`,
 
   yourTurn: '내 차례예요',
   heldForYou: '자리를 잡아 두었어요. 시간이 끝나기 전에 신청하세요.',

@@ -59,7 +59,7 @@ function linkLine() {
   const words = link.state === 'failed' && link.error ? errorText(link.error) : t().links[link.state];
   return h('p', { class: `link-state ${link.state}`, role: stale() ? 'status' : null },
     h('span', { class: 'dot', 'aria-hidden': 'true' }),
-    h('span', null, words, stale() && readAt > 0 && ` ${t().lastKnown(clock(readAt, lang))}`));
+    h('span', null, words, stale() && readAt > 0 && [' ', h('span', { class: 'since' }, t().lastKnown(clock(readAt, lang)))]));
 }
 
 /** @param {import('../../sdk.js').LineState} lineState */
@@ -94,7 +94,7 @@ function waiting(position) {
   const sentence = t().waitingStates[position.lineState];
   return h('div', { class: `queue ${old ? 'stale' : ''}` },
     linkLine(),
-    h('p', { class: 'label' }, t().yourPlace),
+    h('p', { class: 'label' }, old ? t().placeThen : t().yourPlace),
     // A new number is a new element, so it comes in softly instead of flickering.
     h('p', { class: 'number', '--digits': String(String(place).length) },
       position.approximate && h('span', { class: 'about' }, t().approximate),
