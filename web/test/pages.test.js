@@ -153,6 +153,54 @@ test('questions are no fault either, and keep the keyboard', async () => {
   await context.close();
 });
 
+test('nor is what an operator is asked and told, on a board that is live', async () => {
+  const id = await server.lecture({ title: 'Glazing', capacity: 3, settings: { admitPerSecond: 0.01, burst: 1 } });
+  for (const name of ['first', 'second']) await server.graphql((await server.guest(name)).token, JOIN, { id });
+  for (const [locale, colorScheme] of /** @type {const} */ ([['ko-KR', 'light'], ['en-GB', 'dark']])) {
+    const { page, context, clean } = await openPage(browser, server.url, { locale, colorScheme, viewport: { width: 360, height: 740 } });
+    await page.addInitScript((token) => localStorage.setItem('seatline.token', token), server.operatorToken);
+    await page.goto(`${server.url}/#/operate/${id}`);
+    await page.locator('.link-state.live').waitFor();
+    await page.locator('.chart .line').first().waitFor({ state: 'attached' });
+    await page.locator('#f-title').fill('Glazing, and firing a whole kiln of long titles');
+    await page.locator('#f-message').fill('A message that nobody has seen yet, and that is long enough for two lines of a phone.');
+    await server.graphql(server.operatorToken, 'mutation ($id: ID!, $title: String!) { updateLecture(id: $id, input: { title: $title }) { id } }',
+      { id, title: `Glazing, by ${locale}` });
+    await page.locator('.changed').waitFor();
+    await accessible(page, `changed elsewhere, ${locale}`);
+    await page.locator('.changed').evaluate((note) => note.scrollIntoView({ block: 'center' }));
+    await screenshot(page, `changed-${locale}-${colorScheme}`);
+    await fits(page, `changed elsewhere, ${locale}`);
+    await page.locator('form.form button.primary').click();
+    await page.locator('dialog .changes').waitFor();
+    await accessible(page, `the question, ${locale}`);
+    await screenshot(page, `question-${locale}-${colorScheme}`);
+    await fits(page, `the question, ${locale}`);
+    await page.keyboard.press('Escape');
+    await page.locator('dialog').waitFor({ state: 'detached' });
+    clean();
+    await context.close();
+  }
+});
+
+test('nor is a place that is old', async () => {
+  const { token } = await server.guest('Offline');
+  const id = await server.lecture({ title: 'Offline', capacity: 3, settings: { paused: true } });
+  await server.graphql(token, JOIN, { id });
+  for (const [locale, colorScheme] of /** @type {const} */ ([['ko-KR', 'light'], ['en-GB', 'dark']])) {
+    const { page, context, clean } = await openPage(browser, server.url, { locale, colorScheme, viewport: { width: 360, height: 740 }, allow: /net::ERR_/ });
+    await page.addInitScript((token) => localStorage.setItem('seatline.token', token), token);
+    await page.goto(`${server.url}/#/lectures/${id}`);
+    await page.locator('.link-state.live').waitFor();
+    await context.setOffline(true);
+    await page.locator('.queue.stale').waitFor();
+    await accessible(page, `stale, ${locale}`);
+    await fits(page, `stale, ${locale}`);
+    clean();
+    await context.close();
+  }
+});
+
 test('the language is the browser’s until one chooses, and then the chosen one', async () => {
   const { page, context, clean } = await openPage(browser, server.url, { locale: 'ko-KR' });
   await page.goto(`${server.url}/`);

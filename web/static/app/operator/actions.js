@@ -67,6 +67,8 @@ function tookRun(run, more) {
   set({ run, ...more });
 }
 
+export const openedBoard = () => boardId;
+
 export function closeBoard() {
   if (boardId) pasts.set(boardId, state.stats);
   stop();

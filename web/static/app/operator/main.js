@@ -3,13 +3,15 @@
 import { h } from '../element.js';
 import { state } from '../state.js';
 import { empty, t } from '../views/parts.js';
-import { openBoard, closeBoard } from './actions.js';
+import { openBoard, closeBoard, openedBoard } from './actions.js';
 import { boardPage } from './board.js';
 import { createPage } from './form.js';
 import { operatePage } from './list.js';
 
 export function enter() {
-  if (state.route.page === 'board' && state.viewer?.operator) openBoard(state.route.id ?? '');
+  const id = state.route.id ?? '';
+  // Whoever came before this was loaded, and was known while it was, comes in twice.
+  if (state.route.page === 'board' && state.viewer?.operator && openedBoard() !== id) openBoard(id);
 }
 
 export const leave = closeBoard;
