@@ -1,5 +1,7 @@
 // Times and numbers, as people of a language write them.
 
+import { state } from './state.js';
+
 /** @typedef {'en' | 'ko'} Lang */
 
 /** The visitor's own way of writing a language, where the browser knows one. @param {Lang} lang */
@@ -23,12 +25,15 @@ function cached(key, make) {
 /** @param {number} n @param {Lang} lang */
 export const number = (n, lang) => cached(`n${lang}`, () => new Intl.NumberFormat(locale(lang))).format(n);
 
-/** An instant in the visitor's zone, which is named. @param {string} iso @param {Lang} lang */
-export const instant = (iso, lang) =>
-  cached(`i${lang}`, () => new Intl.DateTimeFormat(locale(lang), {
+/** An instant in the visitor's zone, which is named; with the year where it is not this one. @param {string} iso @param {Lang} lang */
+export function instant(iso, lang) {
+  const date = new Date(iso);
+  const year = date.getFullYear() === new Date(state.now).getFullYear() ? undefined : 'numeric';
+  return cached(`i${lang}${year}`, () => new Intl.DateTimeFormat(locale(lang), {
     hourCycle: 'h23',
-    weekday: 'short', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', timeZoneName: 'short',
-  })).format(new Date(iso));
+    year, weekday: 'short', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', timeZoneName: 'short',
+  })).format(date);
+}
 
 /** With the year and seconds, for a receipt. @param {string} iso @param {Lang} lang */
 export const fullInstant = (iso, lang) =>
