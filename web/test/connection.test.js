@@ -132,7 +132,8 @@ test('a session that is no longer good leads to signing in, not to an error', as
     });
     await page.goto(`${server.url}/`);
     await page.getByRole('link', { name: /Pottery/ }).waitFor();
-    await page.getByRole('link', { name: 'Sign in' }).waitFor();
+    await page.getByRole('link', { name: 'Sign in', exact: true }).waitFor();
+    await page.locator('.banner').getByText('Your session has ended.').waitFor();
     assert.equal(await page.evaluate(() => localStorage.getItem('seatline.token')), null);
     clean();
     await context.close();

@@ -40,44 +40,66 @@ export function ring() {
 /** 'default' means that one can ask. */
 export const notificationState = () => ('Notification' in window ? Notification.permission : 'denied');
 
-/** @type {Notification | undefined} */
-let shown;
+/** By lecture. @type {Map<string, Notification>} */
+const shown = new Map();
 
-/** @param {string} lectureTitle */
-export function callOut(lectureTitle) {
+/** @param {string} lectureId @param {string} lectureTitle */
+export function callOut(lectureId, lectureTitle) {
   const t = texts[state.lang];
   ring();
   navigator.vibrate?.([300, 150, 300, 150, 600]);
   if (notificationState() === 'granted') {
     try {
-      shown = new Notification(t.yourTurn, { body: `${lectureTitle}\n${t.heldForYou}`, tag: 'seatline-turn', requireInteraction: true });
-      shown.onclick = () => window.focus();
+      const notification = new Notification(t.yourTurn, {
+        body: `${lectureTitle}\n${t.heldForYou}`, tag: `seatline-turn-${lectureId}`, requireInteraction: true,
+      });
+      notification.onclick = () => {
+        window.focus();
+        location.hash = `#/lectures/${encodeURIComponent(lectureId)}`;
+      };
+      shown.set(lectureId, notification);
     } catch {
       // Some phones allow notifications to service workers alone.
     }
   }
 }
 
-export function callOff() {
-  shown?.close();
-  shown = undefined;
+/** @param {string} [lectureId] All of them when absent. */
+export function callOff(lectureId) {
+  for (const [id, notification] of shown) {
+    if (lectureId !== undefined && id !== lectureId) continue;
+    notification.close();
+    shown.delete(id);
+  }
 }
 
-/** @type {number} */
 let saidAt = -Infinity;
 let said = '';
 
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let saying;
+
 /**
  * Says something to screen readers. A place changes every second, so unless it
- * matters it is said at most every twenty.
+ * matters it is said at most every twenty, and what is said then is the latest.
  *
  * @param {string} text
  * @param {boolean} [matters]
  */
 export function announce(text, matters = false) {
-  const now = performance.now();
-  if (text === said || (!matters && now - saidAt < 20_000)) return;
-  saidAt = now;
+  clearTimeout(saying);
+  if (text === said) return;
+  const pause = matters ? 0 : saidAt + 20_000 - performance.now();
+  if (pause > 0) saying = setTimeout(say, pause, text);
+  else say(text);
+}
+
+/** Takes back what would have been said after the pause, as it is no longer true. */
+export const hush = () => clearTimeout(saying);
+
+/** @param {string} text */
+function say(text) {
+  saidAt = performance.now();
   said = text;
   const region = document.getElementById('announcer');
   if (region) region.textContent = text;

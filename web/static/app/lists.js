@@ -6,15 +6,17 @@ import { emptyList, set, state } from './state.js';
 
 /** @typedef {import('./state.js').List} List */
 
-const LECTURES = `query ($search: String, $after: String) {
-  lectures(first: 20, search: $search, after: $after) {
+const PAGE = 20;
+
+const LECTURES = `query ($search: String, $after: String, $first: Int) {
+  lectures(first: $first, search: $search, after: $after) {
     totalCount pageInfo { hasNextPage endCursor }
     nodes { id title capacity enrolledCount seatsLeft lineState waiting opensAt closesAt }
   }
 }`;
 
-const RECEIPTS = `query ($after: String) {
-  receipts(first: 20, after: $after) {
+const RECEIPTS = `query ($after: String, $first: Int) {
+  receipts(first: $first, after: $after) {
     totalCount pageInfo { hasNextPage endCursor }
     nodes { id number userKey enrolledAt cancelledAt lecture { id title } }
   }
@@ -41,18 +43,40 @@ export function withPage(list, connection, anew) {
   };
 }
 
+/**
+ * A list with its next page, its first page, or as many as are shown anew: whoever
+ * comes back to a list finds what they had left.
+ *
+ * @param {List} list
+ * @param {'first' | 'again' | 'more'} which
+ * @param {(page: { first: number, after: string | null }) => Promise<any>} load
+ */
+async function longer(list, which, load) {
+  const wanted = which === 'again' ? Math.max(PAGE, list.nodes.length) : PAGE;
+  let next = list;
+  for (let got = 0; got < wanted;) {
+    const anew = which !== 'more' && got === 0;
+    const first = Math.min(100, wanted - got); // The server gives no more at once.
+    next = withPage(next, await load({ first, after: anew ? null : next.after }), anew);
+    got += first;
+    if (!next.after) break;
+  }
+  return next;
+}
+
 /** @type {AbortController | undefined} */
 let running;
 
-/** @param {'anew' | 'more'} which */
+/** @param {'first' | 'again' | 'more'} which */
 export async function loadLectures(which) {
   running?.abort();
   const mine = (running = new AbortController());
-  const anew = which === 'anew';
+  // Some keyboards type syllables in pieces.
+  const search = state.search.trim().normalize('NFC') || null;
   try {
-    const variables = { search: state.search.trim() || null, after: anew ? null : state.lectures.after };
-    const { lectures } = await client.query(LECTURES, variables, { signal: mine.signal });
-    if (mine === running) set({ lectures: withPage(state.lectures, lectures, anew), now: client.serverNow() });
+    const lectures = await longer(state.lectures, which, async (page) =>
+      (await client.query(LECTURES, { search, ...page }, { signal: mine.signal })).lectures);
+    if (mine === running) set({ lectures, now: client.serverNow() });
   } catch (error) {
     if (mine !== running) return;
     if (isSignedOut(error)) {
@@ -68,7 +92,7 @@ export async function loadLectures(which) {
 export function searchLectures(search) {
   set({ search });
   clearTimeout(typing);
-  typing = setTimeout(loadLectures, 250, 'anew');
+  typing = setTimeout(loadLectures, 250, 'first');
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -91,19 +115,36 @@ export function keepLectures() {
   const wait = Math.max(1000, Math.min(10_000, ...opening)) + 2000 * Math.random();
   refresh = setTimeout(async () => {
     // More pages than one stay as they are: replacing them would move what one reads.
-    if (document.visibilityState === 'visible' && state.lectures.nodes.length <= 20) await loadLectures('anew');
+    if (document.visibilityState === 'visible' && state.lectures.nodes.length <= 20) await loadLectures('again');
     keepLectures();
   }, wait);
 }
 
-/** @param {'anew' | 'more'} which */
+/** @param {'first' | 'again' | 'more'} which */
 export async function loadReceipts(which) {
-  const anew = which === 'anew';
+  const { viewer } = state;
   try {
-    const { receipts } = await client.query(RECEIPTS, { after: anew ? null : state.receipts.after });
-    set({ receipts: withPage(state.receipts, receipts, anew) });
+    const receipts = await longer(state.receipts, which, async (page) => (await client.query(RECEIPTS, page)).receipts);
+    if (state.viewer === viewer) set({ receipts });
   } catch (error) {
     if (isSignedOut(error)) forget();
     else set({ receipts: { ...(state.receipts ?? emptyList()), loading: false, error: problem(error) } });
   }
 }
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let receiptsRefresh;
+
+/** Keeps receipts true while one looks at them: an enrolment may be cancelled elsewhere. */
+export function keepReceipts() {
+  clearTimeout(receiptsRefresh);
+  if (state.route.page !== 'receipts' || !state.viewer) return;
+  receiptsRefresh = setTimeout(lookAtReceipts, 15_000 * (1 + Math.random()));
+}
+
+async function lookAtReceipts() {
+  if (state.route.page === 'receipts' && state.viewer && document.visibilityState === 'visible') await loadReceipts('again');
+  keepReceipts();
+}
+
+document.addEventListener('visibilitychange', lookAtReceipts);

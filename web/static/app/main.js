@@ -2,14 +2,16 @@
 
 import { ring } from './alerts.js';
 import { h, render } from './element.js';
-import { keepLectures, loadLectures, loadReceipts } from './lists.js';
-import { closePlace, openPlace } from './place.js';
-import { readRoute } from './router.js';
-import { client, loadViewer, onOtherTab, takeTokenFromLink } from './session.js';
-import { emptyList, onChange, set, state } from './state.js';
+import { keepLectures, keepReceipts, loadLectures, loadReceipts } from './lists.js';
+import { heldBefore } from './memory.js';
+import { leavePlace, openPlace, resumePlaces } from './place.js';
+import { goInstead, readRoute } from './router.js';
+import { afterSignIn, bearer, client, loadViewer, onOtherTab, takeTokenFromLink } from './session.js';
+import { connecting, onChange, set, state } from './state.js';
 import { kept } from './storage.js';
 import { countdown } from './time.js';
-import { lecturePage, missingPage } from './views/lecture.js';
+import { banners } from './views/banner.js';
+import { keepRoom, lecturePage, missingPage } from './views/lecture.js';
 import { lecturesPage } from './views/lectures.js';
 import { skeletons, t } from './views/parts.js';
 import { ticketLeft } from './views/place.js';
@@ -42,15 +44,21 @@ function page() {
   }
 }
 
+/** Every place that is held, that of the page first. */
+const places = () => [state.position, ...Object.values(state.elsewhere).map(({ position }) => position)].filter((position) => position !== null);
+
 function title() {
   const { position, route, lecture } = state;
-  if (route.page === 'lecture' && position?.status === 'ADMITTED') {
+  const left = Math.min(...places().filter(({ status }) => status === 'ADMITTED').map(ticketLeft).filter((ms) => ms > 0));
+  if (left < Infinity) {
     const blink = Math.floor(state.now / 1000) % 2 ? '●' : '○';
-    return `${blink} ${t().titleTurn} ${countdown(ticketLeft(position))}`;
+    return `${blink} ${t().titleTurn} ${countdown(left)}`;
   }
-  const place = route.page === 'lecture' && position?.position ? `#${position.position} · ` : '';
+  const moving = places().filter(({ position, lineState }) => position !== null && lineState !== 'CLOSED');
+  const shown = moving.includes(/** @type {any} */ (position)) ? position?.position : Math.min(...moving.map(({ position }) => position ?? Infinity));
+  const place = state.ended ? `${t().signInAgain} · ` : shown && shown < Infinity ? `#${shown} · ` : '';
   const name = {
-    lectures: t().lectures, lecture: lecture?.title ?? t().lecture, receipts: t().receipts, signin: t().signIn,
+    lectures: t().lectures, lecture: lecture === null ? t().noSuchLecture : lecture?.title ?? t().lecture, receipts: t().receipts, signin: t().signIn,
     operate: t().operate, create: t().createTitle, board: state.run?.title ?? t().board, missing: t().notFound,
   }[route.page];
   return `${place}${name} · Seatline`;
@@ -68,11 +76,11 @@ function draw() {
   render(root,
     h('a', { class: 'skip', href: '#content', onclick: skip }, t().skip),
     header(),
-    h('main', { id: 'content', tabindex: -1, key: `${state.route.page}/${state.route.id ?? ''}` }, page()),
+    h('main', { id: 'content', tabindex: -1, key: `${state.route.page}/${state.route.id ?? ''}` }, banners(), page()),
     footer());
   if (arrived) {
     arrived = false;
-    scrollTo(0, 0);
+    scrollTo(0, scrolls.get(entry) ?? 0);
     root.querySelector('h1')?.focus({ preventScroll: true });
   }
 }
@@ -85,17 +93,21 @@ function skip(event) {
 
 async function enter() {
   const { page, id } = state.route;
-  if (page !== 'lecture') closePlace();
+  if (page !== 'lecture') leavePlace();
   operator?.leave();
   set({ formError: null });
-  if (page === 'lectures' || page === 'operate') {
-    loadLectures('anew');
+  if (page === 'signin' && state.viewer && !state.signingIn) {
+    // Signing in twice would make two people of one; an operator's page may ask for somebody else.
+    const next = afterSignIn();
+    if (state.viewer.operator || !next.startsWith('/operate')) goInstead(next);
+  } else if (page === 'lectures' || page === 'operate') {
+    loadLectures('again');
     keepLectures();
   } else if (page === 'lecture' && state.viewer !== undefined) {
     openPlace(id ?? '');
   } else if (page === 'receipts' && state.viewer) {
-    set({ receipts: emptyList() });
-    loadReceipts('anew');
+    loadReceipts('again');
+    keepReceipts();
   }
   if (OPERATOR_PAGES.includes(page)) {
     operator ??= await import('./operator/main.js');
@@ -110,6 +122,8 @@ onChange((before) => {
     arrived = begun && (before.route.page !== state.route.page || before.route.id !== state.route.id);
     enter();
   } else if (before.viewer !== state.viewer) {
+    leavePlace();
+    resumePlaces();
     enter();
   }
   if (drawing) return;
@@ -120,8 +134,7 @@ onChange((before) => {
 /** Once a second, at the second: for countdowns, the title, and the last call. */
 function tick() {
   const now = client.serverNow();
-  const { position } = state;
-  if (position?.status === 'ADMITTED') {
+  for (const position of places()) {
     const before = ticketLeft(position);
     const left = before - (now - state.now);
     if ([30_000, 10_000].some((mark) => before > mark && left <= mark)) ring();
@@ -130,10 +143,37 @@ function tick() {
   setTimeout(tick, 1000 - (now % 1000) + 5);
 }
 
-addEventListener('hashchange', () => set({ route: readRoute() }));
+// Where each entry of the history was scrolled to: pages are drawn after the browser
+// would have scrolled them.
+/** @type {Map<number, number>} */
+const scrolls = new Map();
+let entry = 0;
+let scrolled = 0;
+
+function number() {
+  const known = history.state?.entry;
+  if (typeof known === 'number') return known;
+  const fresh = Date.now();
+  history.replaceState({ entry: fresh }, '');
+  return fresh;
+}
+
+addEventListener('hashchange', () => {
+  scrolls.set(entry, scrolled);
+  entry = number();
+  set({ route: readRoute() });
+});
+addEventListener('scroll', () => { scrolled = scrollY; }, { passive: true });
+addEventListener('pagehide', keepRoom);
 onOtherTab(() => set({}));
 takeTokenFromLink();
-set({ lang: language(), route: readRoute() });
+entry = number();
+set({
+  lang: language(),
+  // Until it is known who is here, what was last held takes its room.
+  elsewhere: bearer() ? Object.fromEntries(Object.entries(heldBefore()).map(([id, title]) => [id, { title, position: null, link: connecting, readAt: 0 }])) : {},
+});
+set({ route: readRoute() });
 begun = true;
 loadViewer();
 tick();

@@ -38,3 +38,9 @@ export function go(path) {
   if (location.hash === `#${path}`) set({ route: readRoute() });
   else location.hash = path;
 }
+
+/** The same, so that Back does not lead to where one is now. @param {string} path */
+export function goInstead(path) {
+  if (location.hash === `#${path}`) set({ route: readRoute() });
+  else location.replace(`#${path}`);
+}

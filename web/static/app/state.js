@@ -47,6 +47,12 @@ import { kept } from './storage.js';
  * @typedef {'join' | 'enroll' | 'leave' | 'cancel'} Action
  * @typedef {{ tone: 'good' | 'plain' | 'bad', key: import('./texts.js').NoticeKey, error?: SeatlineError }} Notice
  *
+ * @typedef {object} Held A place at a lecture that the page is not about.
+ * @property {string} title
+ * @property {QueuePosition | null} position null until it is read.
+ * @property {WatchStatus} link
+ * @property {number} readAt
+ *
  * @typedef {object} List What a page of a connection has become.
  * @property {boolean} loading
  * @property {any[]} nodes
@@ -58,11 +64,15 @@ import { kept } from './storage.js';
  * @property {'en' | 'ko'} lang
  * @property {Route} route
  * @property {Viewer | null | undefined} viewer undefined until it is known.
+ * @property {'guest' | 'account' | null} ended Whose session the server has ended, until somebody signs in or out.
  * @property {'guest' | 'token'} signIn How one signs in here, as far as it is known.
+ * @property {boolean} guests Whether a name may be enough here.
+ * @property {boolean} signingIn
  * @property {number} now The server's time, once a second.
  * @property {string} search
  * @property {List} lectures
  * @property {List} receipts
+ * @property {Record<string, Held>} elsewhere Places at other lectures, by their ids.
  * @property {string} lectureId The lecture that the page is about; the rest of the place belongs to it.
  * @property {Lecture | null | undefined} lecture null when there is none, undefined until known.
  * @property {SeatlineError | null} lectureError
@@ -86,11 +96,14 @@ import { kept } from './storage.js';
 /** @returns {List} */
 export const emptyList = () => ({ loading: true, nodes: [], after: null, total: 0, error: null });
 
+/** @type {WatchStatus} */
+export const connecting = { state: 'connecting', attempt: 0 };
+
 /** What a page about another lecture begins with. */
 export const noPlace = () => ({
   lecture: undefined,
   lectureError: null,
-  link: /** @type {WatchStatus} */ ({ state: 'connecting', attempt: 0 }),
+  link: connecting,
   position: null,
   readAt: 0,
   first: null,
@@ -104,11 +117,15 @@ export const state = {
   lang: 'en',
   route: { page: 'lectures', query: new URLSearchParams() },
   viewer: undefined,
+  ended: null,
   signIn: 'guest',
+  guests: true,
+  signingIn: false,
   now: Date.now(),
   search: '',
   lectures: emptyList(),
   receipts: emptyList(),
+  elsewhere: {},
   lectureId: '',
   ...noPlace(),
   sound: kept.get('seatline.sound') !== 'off',

@@ -14,7 +14,7 @@ export function operatePage() {
       h('h1', { tabindex: -1 }, t().operate),
       h('a', { class: 'button primary', href: '#/operate/new' }, t().create)),
     searchField(),
-    error && errorCard(error, () => loadLectures('anew')),
+    error && errorCard(error, () => loadLectures('again')),
     loading && nodes.length === 0 ? skeletons(6, 'row') : nodes.length === 0
       ? empty(state.search ? t().noMatches(state.search) : t().noLectures, '')
       : h('ul', { class: 'lectures' }, nodes.map(row)),

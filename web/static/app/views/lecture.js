@@ -1,28 +1,34 @@
 // One lecture, and the viewer's place at it.
 
 import { h } from '../element.js';
+import { rememberRoom, roomBefore } from '../memory.js';
 import { loadLecture } from '../place.js';
 import { state } from '../state.js';
 import { instant } from '../time.js';
 import { empty, errorCard, icon, ICONS, stateChip, t } from './parts.js';
-import { placePanel } from './place.js';
+import { placePanel, settled } from './place.js';
 
 export function lecturePage() {
   const { lecture, lectureError } = state;
-  if (lecture === null) return missingPage();
-  const description = lecture?.description && h('p', { class: 'description', key: 'description' }, lecture.description);
-  // Whoever is in line has read it, and has something else to look at.
-  const inLine = state.position?.status === 'WAITING' || state.position?.status === 'ADMITTED';
+  if (lecture === null) return missingPage(t().noSuchLecture);
+  const room = lecture ? undefined : roomBefore(state.route.id ?? '');
   return [
     h('a', { class: 'link up', href: '#/' }, icon(ICONS.back), t().toLectures),
     h('article', { class: 'lecture' },
-      h('div', { class: 'head' },
+      h('div', { class: 'head', '--room': room && `${room.head}px` },
         lecture ? h('h1', { tabindex: -1 }, lecture.title) : h('h1', { class: 'skeleton line', tabindex: -1 }, t().loading),
-        lecture && facts(lecture),
-        !inLine && description),
+        lecture && facts(lecture)),
       lectureError && !lecture ? errorCard(lectureError, loadLecture) : placePanel(),
-      inLine && description),
+      // Below what may still grow, and when that is there.
+      settled() && lecture?.description && h('p', { class: 'description', key: 'description' }, lecture.description)),
   ];
+}
+
+/** Remembers how large it all was, so that a reload can make room for it. */
+export function keepRoom() {
+  const { page, id } = state.route;
+  const [head, place] = ['.lecture .head', '.lecture .place'].map((part) => document.querySelector(part)?.getBoundingClientRect().height);
+  if (page === 'lecture' && id && head && place && settled()) rememberRoom(id, { width: innerWidth, head, place });
 }
 
 /** @param {import('../state.js').Lecture} lecture */
@@ -37,6 +43,7 @@ function facts(lecture) {
     closesAt && Date.parse(closesAt) > state.now && h('span', null, `${t().closesAt} ${instant(closesAt, state.lang)}`));
 }
 
-export const missingPage = () =>
-  [h('h1', { class: 'hidden', tabindex: -1 }, t().notFound),
-    empty(t().notFound, t().notFoundHint, h('a', { class: 'button primary', href: '#/' }, t().toLectures))];
+/** @param {string} [words] */
+export const missingPage = (words = t().notFound) =>
+  [h('h1', { class: 'hidden', tabindex: -1 }, words),
+    empty(words, t().notFoundHint, h('a', { class: 'button primary', href: '#/' }, t().toLectures))];

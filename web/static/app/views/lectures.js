@@ -4,6 +4,7 @@ import { h } from '../element.js';
 import { loadLectures, searchLectures } from '../lists.js';
 import { state } from '../state.js';
 import { instant } from '../time.js';
+import { placeWords } from './banner.js';
 import { empty, errorCard, icon, ICONS, skeletons, stateChip, t } from './parts.js';
 
 export function lecturesPage() {
@@ -12,7 +13,7 @@ export function lecturesPage() {
     h('h1', { tabindex: -1 }, t().lectures),
     searchField(),
     h('p', { class: 'count', role: 'status' }, loading && nodes.length === 0 ? t().loading : t().lectureCount(total)),
-    error && errorCard(error, () => loadLectures('anew')),
+    error && errorCard(error, () => loadLectures('again')),
     h('ul', { class: 'lectures' },
       loading && nodes.length === 0 ? skeletons(6, 'row').map((item, key) => h('li', { key }, item)) : nodes.map(row)),
     !loading && !error && nodes.length === 0 &&
@@ -31,13 +32,15 @@ export const searchField = () =>
 /** @param {import('../state.js').Lecture} lecture */
 function row(lecture) {
   const { id, title, capacity, enrolledCount, seatsLeft, lineState, waiting } = lecture;
+  const held = state.elsewhere[id];
   return h('li', { key: id },
     h('a', { class: 'card row', href: `#/lectures/${encodeURIComponent(id)}` },
       h('span', { class: 'title' }, title),
       stateChip(lineState),
       h('span', { class: 'fill', 'aria-hidden': 'true', '--full': String(capacity ? enrolledCount / capacity : 1) }),
       h('span', { class: 'facts' }, t().seatsOf(seatsLeft, capacity), waiting > 0 && ` · ${t().waitingCount(waiting)}`),
-      h('span', { class: 'when' }, when(lecture))));
+      h('span', { class: 'when' }, when(lecture)),
+      held && h('span', { class: 'held' }, placeWords(held))));
 }
 
 /** When it opens or closes, whichever comes next. @param {import('../state.js').Lecture} lecture */

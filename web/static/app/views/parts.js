@@ -10,12 +10,12 @@ export const t = () => texts[state.lang];
 export const stateChip = (lineState) => h('span', { class: `chip ${lineState}` }, t().states[lineState]);
 
 /** @param {import('../state.js').SeatlineError} error */
-export const errorText = (error) => {
-  const words = t().errors[error.code] ?? t().errors['INTERNAL'];
-  // What is wrong with a form only the server can say, and says in English.
-  const detail = error.code === 'BAD_USER_INPUT' ? `${words} (${error.message})` : words;
-  return error.requestId ? `${detail} ${t().requestId(error.requestId)}` : detail;
-};
+export function errorText({ code, message, requestId }) {
+  const words = t().errors[code] ?? t().errors['INTERNAL'];
+  // Which field it is only the server can say, and it says so in English.
+  if (code === 'BAD_USER_INPUT' && state.lang === 'en') return `${words} (${message})`;
+  return code === 'INTERNAL' && requestId ? `${words} ${t().requestId(requestId)}` : words;
+}
 
 /** @param {import('../state.js').SeatlineError} error @param {() => void} again */
 export const errorCard = (error, again) =>

@@ -3,36 +3,51 @@
 import { notificationState, ring, unlockSound } from '../alerts.js';
 import { ask } from '../dialog.js';
 import { h } from '../element.js';
+import { heldBefore, roomBefore } from '../memory.js';
 import { enroll, join, leave } from '../place.js';
+import { isGuest } from '../session.js';
 import { set, state } from '../state.js';
 import { kept } from '../storage.js';
 import { clock, countdown, number } from '../time.js';
+import { signInAgain } from './banner.js';
 import { errorText, icon, ICONS, t } from './parts.js';
 import { receiptCard } from './receipt.js';
 
 /** @typedef {import('../../sdk.js').QueuePosition} QueuePosition */
 
+/** Whether it is known what to show of the place. */
+export function settled() {
+  const { viewer, lecture, position, link } = state;
+  if (viewer === undefined || !lecture) return false;
+  return viewer === null || position !== null || !['connecting', 'live'].includes(link.state);
+}
+
+// What comes in place of a skeleton is another element: it moves nothing, as the
+// skeleton has its room.
 export function placePanel() {
-  return h('section', { class: `place ${panelTone()}`, 'aria-label': t().yourPlace },
-    noticeLine(),
-    panel());
+  const known = settled();
+  const room = known ? undefined : roomBefore(state.route.id ?? '');
+  return h('section', {
+    class: `place ${known ? panelTone() : loadingTone()}`, 'aria-label': t().yourPlace,
+    key: known ? 'known' : `loading-${state.lecture ? 'place' : 'lecture'}`, '--room': room && `${room.place}px`,
+  },
+  noticeLine(),
+  known ? panel() : h('div', { class: 'skeleton panel', 'aria-hidden': 'true' }));
+}
+
+function panelTone() {
+  const { position } = state;
+  if (position?.status === 'ADMITTED') return 'admitted';
+  return position?.status === 'WAITING' && position.lineState !== 'CLOSED' ? 'waiting' : '';
 }
 
 /** A place that is not read yet gets the room that it will take, as far as one can know. */
-function panelTone() {
-  const { position, viewer } = state;
-  if (position?.status === 'ADMITTED') return 'admitted';
-  return position?.status === 'WAITING' || (!position && viewer !== null && state.first !== null) ? 'waiting' : '';
-}
+const loadingTone = () => (state.viewer !== null && heldBefore()[state.route.id ?? ''] !== undefined ? 'loading waiting' : 'loading');
 
 function panel() {
-  const { viewer, lecture, position, link } = state;
-  if (viewer === undefined || !lecture) return h('div', { class: 'skeleton panel', 'aria-hidden': 'true' });
-  if (!viewer) return joining(lecture.lineState);
-  if (!position) {
-    if (link.state !== 'connecting' && link.state !== 'live') return linkLine();
-    return h('div', { class: 'skeleton panel', 'aria-hidden': 'true' });
-  }
+  const { viewer, lecture, position } = state;
+  if (!viewer) return state.ended ? ended(state.ended) : joining(lecture?.lineState ?? 'CLOSED');
+  if (!position) return linkLine();
   switch (position.status) {
     case 'WAITING': return waiting(position);
     case 'ADMITTED': return admitted(position);
@@ -43,7 +58,7 @@ function panel() {
 }
 
 /** Whether what is shown was true a moment ago and may not be now. */
-const stale = () => !['live', 'polling', 'ended'].includes(state.link.state);
+export const stale = (link = state.link) => !['live', 'polling', 'ended'].includes(link.state);
 
 function noticeLine() {
   const { notice, busy, retries } = state;
@@ -60,6 +75,12 @@ function linkLine() {
   return h('p', { class: `link-state ${link.state}`, role: stale() ? 'status' : null },
     h('span', { class: 'dot', 'aria-hidden': 'true' }),
     h('span', null, words, stale() && readAt > 0 && [' ', h('span', { class: 'since' }, t().lastKnown(clock(readAt, lang)))]));
+}
+
+/** A place that cannot be read any more is not shown. @param {'guest' | 'account'} whose */
+function ended(whose) {
+  const [title, body] = t().ended[whose];
+  return h('div', { class: 'words', key: 'ended' }, h('h2', null, title), h('p', null, body), signInAgain());
 }
 
 /** @param {import('../../sdk.js').LineState} lineState */
@@ -89,6 +110,7 @@ function expired({ reason, lineState }) {
 
 /** @param {QueuePosition} position */
 function waiting(position) {
+  if (position.lineState === 'CLOSED') return closed(position);
   const place = position.position ?? 0;
   const old = stale();
   const sentence = t().waitingStates[position.lineState];
@@ -106,11 +128,28 @@ function waiting(position) {
       figure(t().chance, position.seatChance === null ? t().unknown : chanceWords(position.seatChance)),
       figure(t().total, number(position.total, state.lang))),
     h('p', { class: 'sentence' }, sentence),
-    position.message && h('figure', { class: 'message' }, h('figcaption', { class: 'label' }, t().operatorSays), h('p', null, position.message)),
+    messageOf(position),
     h('div', { class: 'tools' }, notifyButton(), soundButton()),
-    h('p', { class: 'small' }, t().keepOpen),
-    h('button', { class: 'link leave', onclick: askToLeave }, t().leave));
+    h('p', { class: 'small' }, isGuest(state.viewer?.userKey) ? t().keepOpenGuest : t().keepOpen),
+    leaveButton());
 }
+
+/** Nobody is next in a line that does not move; but it may be opened again. @param {QueuePosition} position */
+function closed(position) {
+  return h('div', { class: 'words', key: 'closed' },
+    h('h2', null, t().closedTitle),
+    h('p', null, t().waitingStates.CLOSED),
+    h('p', { class: 'small' }, t().closedPlace(number(position.position ?? 0, state.lang))),
+    messageOf(position),
+    linkLine(),
+    leaveButton());
+}
+
+/** @param {QueuePosition} position */
+const messageOf = ({ message }) =>
+  message && h('figure', { class: 'message' }, h('figcaption', { class: 'label' }, t().operatorSays), h('p', null, message));
+
+const leaveButton = () => h('button', { class: 'link leave', onclick: askToLeave }, t().leave);
 
 /** @param {string} label @param {string} value */
 const figure = (label, value) => h('div', null, h('dt', null, label), h('dd', null, value));

@@ -53,14 +53,14 @@ async function askToCancel(receipt, title) {
     set({ receipts: { ...state.receipts, error: problem(error) } });
     return;
   }
-  loadReceipts('anew');
+  loadReceipts('again');
 }
 
 export function receiptsPage() {
   const { loading, nodes, after, error } = state.receipts;
   return [
     h('h1', { tabindex: -1 }, t().receipts),
-    error && errorCard(error, () => loadReceipts('anew')),
+    error && errorCard(error, () => loadReceipts('again')),
     state.viewer === null
       ? empty(t().noReceipts, t().noReceiptsHint, h('a', { class: 'button primary', href: '#/signin?next=/receipts' }, t().signIn))
       : loading ? skeletons(2, 'panel')

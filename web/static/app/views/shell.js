@@ -1,10 +1,10 @@
 // What is around every page.
 
 import { h } from '../element.js';
-import { forget } from '../session.js';
 import { set, state } from '../state.js';
 import { kept } from '../storage.js';
 import { t } from './parts.js';
+import { askToSignOut } from './signout.js';
 
 /** A row of seats, one of them taken: the mark of the app. */
 export const mark = () =>
@@ -25,7 +25,7 @@ export function header() {
       h('span', { class: 'account' },
         h('button', { class: 'link', key: 'language', lang: state.lang === 'en' ? 'ko' : 'en', onclick: switchLanguage }, t().otherLanguage),
         viewer && h('span', { class: 'who', title: t().signedInAs(viewer.name) }, viewer.name),
-        viewer && h('button', { class: 'link', onclick: forget }, t().signOut),
+        viewer && h('button', { class: 'link', onclick: askToSignOut }, t().signOut),
         viewer === null && h('a', { class: 'link', href: '#/signin' }, t().signIn))),
     h('nav', { 'aria-label': t().mainNavigation },
       link('#/', t().lectures, page === 'lectures' || page === 'lecture'),
