@@ -42,6 +42,37 @@ func openRedis(t *testing.T, url string) *redis.Client {
 	return rdb
 }
 
+// TestADatabaseThatLostACommit: whoever was enrolled by it is free to join again,
+// though the line has a mark of a version that the database does not know.
+func TestADatabaseThatLostACommit(t *testing.T) {
+	databaseURL := testenv.Postgres(t)
+	s := start(t, env{"DATABASE_URL": databaseURL, "REDIS_URL": testenv.Redis(t)})
+	s.awaitReady()
+	db := openDatabase(t, databaseURL)
+	id := s.newLecture(`capacity:1`)
+	s.mustEnroll("kim", id)
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		`DELETE FROM enrollments WHERE lecture_id::text = $1`,
+		`UPDATE lectures SET enrolled_count = 0, last_number = 0, seat_version = seat_version - 1 WHERE id::text = $1`,
+	} {
+		if _, err := tx.ExecContext(t.Context(), statement, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, 20*time.Second, func() bool {
+		return s.ask("kim", `mutation{joinQueue(lectureId:"`+id+`"){status}}`).at("joinQueue.status") == "ADMITTED"
+	}, "a place in line again")
+	s.mustEnroll("kim", id)
+	s.checkInvariants()
+}
+
 func TestTheDatabaseDecidesWhoIsEnrolled(t *testing.T) {
 	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
 	s := start(t, env{"DATABASE_URL": databaseURL, "REDIS_URL": redisURL})

@@ -3,7 +3,9 @@ package waitroom
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,7 +19,7 @@ const (
 	lecturesAtOnce = 8 // one instance works on this many lectures at a time
 	admitSteps     = 25
 	idleFor        = 10 * time.Minute // a lecture without anybody leaves the cache after this
-	rescanEvery    = 30 * time.Second
+	rescanEvery    = 10 * time.Second
 )
 
 // runAdmission admits at every active lecture, every tick. Any number of
@@ -27,7 +29,7 @@ func (r *Room) runAdmission(ctx context.Context) error {
 	hurry := hurried{lectures: map[int]bool{}}
 	defer hurry.wait()
 	for {
-		ids, err := r.active(ctx)
+		ids, err := r.activeOrCached(ctx)
 		if err != nil {
 			r.warn(ctx, "active lectures not read", 0, err)
 		}
@@ -101,11 +103,32 @@ func (r *Room) admitNow(ctx context.Context, id int) {
 	}
 }
 
-// active is the lectures to tick. What is not an id is dropped, never fatal.
+// activeOrCached is the active lectures, or, with the error, those that were so
+// when the cache was last read and those that are watched here: the cache is in
+// one slot of a cluster, and lines in the others go on without it.
+func (r *Room) activeOrCached(ctx context.Context) ([]int, error) {
+	ids, err := r.active(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.cached = ids
+		return ids, nil
+	}
+	ids = slices.AppendSeq(slices.Clone(r.cached), maps.Keys(r.hubs))
+	slices.Sort(ids)
+	return slices.Compact(ids), err
+}
+
+// active is the lectures to tick. What is not an id is dropped, never fatal, and
+// so is the whole cache where it is none; the rescan fills it again.
 func (r *Room) active(ctx context.Context) ([]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	members, err := r.rdb.SMembers(ctx, activeKey).Result()
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+		r.log.WarnContext(ctx, "the active lectures are no set, dropped")
+		err = r.rdb.Del(ctx, activeKey).Err()
+	}
 	if err != nil {
 		return nil, unavailable("active lectures", err)
 	}

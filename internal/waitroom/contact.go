@@ -183,7 +183,8 @@ func (r *Room) list(ctx context.Context, id int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	if err := r.rdb.SAdd(ctx, activeKey, id).Err(); err != nil {
-		r.listed.forget(id)
+		// Nor is it tried at once again, or whoever comes to a line on a node
+		// that is well would wait for the one that holds the cache.
 		r.log.WarnContext(ctx, "lecture not listed as active", "lecture", id, "error", err)
 	}
 }

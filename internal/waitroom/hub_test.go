@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"seatline/internal/lecture"
 	"seatline/internal/registrar"
 	"seatline/internal/testenv"
 	"seatline/internal/waitroom"
@@ -214,6 +215,51 @@ func TestStats(t *testing.T) {
 			continue
 		}
 		testenv.Eventually(t, 5*time.Second, func() bool { return in.room.Watchers() == 0 }, "watchers stay")
+	})
+}
+
+// TestTheLastWordAtTheClosing: a stream that ends with the lecture ends with what
+// became of the person, not with a ticket that is over, nor before an enrolment
+// that is in flight.
+func TestTheLastWordAtTheClosing(t *testing.T) {
+	onEvery(t, func(t *testing.T, s stores) {
+		in := s.start(t, waitroom.Options{})
+		closes := s.rdb.Time(t.Context()).Val().Add(3 * time.Second)
+		id := in.newLecture(t, 2, func(n *registrar.NewLecture) { n.ClosesAt = &closes })
+		in.join(t, id, "holds", "enrols", "waits")
+		streams := map[string]<-chan waitroom.Place{}
+		for _, user := range []string{"holds", "enrols", "waits"} {
+			w, err := in.room.Watch(t.Context(), id, user)
+			if err != nil {
+				t.Fatal(err)
+			}
+			streams[user] = w
+		}
+		claim, err := in.room.Claim(t.Context(), id, "enrols", "00000000000000aa")
+		if err != nil || claim.Status != lecture.ClaimOK {
+			t.Fatalf("claims: %+v, %v", claim, err)
+		}
+		lastOf := func(user string) (last waitroom.Place) {
+			for {
+				p, open := next(t, streams[user])
+				if !open {
+					return last
+				}
+				last = p
+			}
+		}
+		for user, want := range map[string]waitroom.Status{"holds": waitroom.Expired, "waits": waitroom.Waiting} {
+			if last := lastOf(user); last.Status != want || last.Line.State != waitroom.Closed {
+				t.Errorf("who %s is told at last: %s, %s", user, last.Status, last.Line.State)
+			}
+		}
+		end := lecture.Settlement{User: "enrols", Attempt: claim.Attempt, Until: claim.Until, Verdict: lecture.In}
+		if err := in.room.Settle(t.Context(), id, lecture.Seats{Version: 9, Remaining: 1}, []lecture.Settlement{end}); err != nil {
+			t.Fatal(err)
+		}
+		if last := lastOf("enrols"); last.Status != waitroom.Enrolled {
+			t.Errorf("who enrols is told at last: %s, %s", last.Status, last.Line.State)
+		}
 	})
 }
 

@@ -41,7 +41,7 @@ func placeOf(rd reading, st standing, rk rank, p *pace) Place {
 		place.EstimatedWaitSeconds = p.wait(rk.ahead, line.State)
 		place.SeatChance = p.chance(rk.ahead, line.Held, line.Remaining)
 	case Admitted:
-		at := time.UnixMilli(st.deadline).UTC()
+		at := time.UnixMilli(rd.lastMoment(st.deadline)).UTC()
 		place.TicketExpiresAt = &at
 	case NotQueued:
 		if rd.lost > 0 && rd.now.UnixMilli()-rd.lost < lostFor.Milliseconds() {

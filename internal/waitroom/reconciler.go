@@ -20,7 +20,11 @@ const reconcileEvery = 2 * time.Second
 func (r *Room) runReconciler(ctx context.Context) error {
 	missing := map[int]bool{}
 	for {
-		if err := r.reconcile(ctx, missing); err != nil {
+		ids, err := r.activeOrCached(ctx)
+		if len(ids) > 0 {
+			err = r.reconcile(ctx, ids, missing)
+		}
+		if err != nil {
 			r.warn(ctx, "lectures not reconciled", 0, err)
 		}
 		if !pause(ctx, jitter(reconcileEvery)) {
@@ -35,11 +39,7 @@ type look struct {
 	claims  *redis.IntCmd // how many
 }
 
-func (r *Room) reconcile(ctx context.Context, missing map[int]bool) error {
-	ids, err := r.active(ctx)
-	if err != nil || len(ids) == 0 {
-		return err
-	}
+func (r *Room) reconcile(ctx context.Context, ids []int, missing map[int]bool) error {
 	looks, err := r.look(ctx, ids)
 	if err != nil {
 		return err

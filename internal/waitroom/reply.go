@@ -83,6 +83,15 @@ func readingOf(r reply) reading {
 	}
 }
 
+// lastMoment is when a ticket ends, in ms: none lasts past the closing, whenever
+// that was set.
+func (rd reading) lastMoment(deadline int64) int64 {
+	if rd.closesAt > 0 {
+		return min(deadline, rd.closesAt)
+	}
+	return deadline
+}
+
 func (rd reading) line() Line {
 	l := Line{
 		Waiting: rd.waiting, Parked: rd.parked, Held: rd.tickets + rd.claims, InFlight: rd.claims,

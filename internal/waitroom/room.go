@@ -53,6 +53,7 @@ type Room struct {
 
 	mu     sync.Mutex
 	hubs   map[int]*hub
+	cached []int          // active lectures, when they were last read
 	ending bool           // no new hubs: Run is over
 	wg     sync.WaitGroup // hub loops
 }

@@ -76,7 +76,7 @@ func newScripts() scripts {
 			return []string{k.claims, k.holds}
 		}),
 		sync: make("sync", syncLua, func(k lineKeys) []string {
-			return []string{k.lecture, k.tickets}
+			return []string{k.lecture, k.tickets, k.enrolled}
 		}),
 		touch: make("touch", touchLua, func(k lineKeys) []string {
 			return []string{k.lecture, k.queue, k.parked, k.seen, k.changed}

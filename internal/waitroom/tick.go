@@ -143,13 +143,17 @@ func (h *hub) sendAll(rd reading, digest ranks) []*watcher {
 			w.dirty = true
 			continue
 		}
+		if w.st.status == Admitted && !rd.frozen && rd.now.UnixMilli() >= rd.lastMoment(w.st.deadline) {
+			// Whether the sweep has come by or not. It is looked at before
+			// anything is sent, since at the closing that would be the last.
+			w.dirty = true
+			continue
+		}
 		rk := digest.of(w.st.seq)
 		h.show(w, rd, rk, &p)
 		switch {
 		case w.ended:
 			h.forget(w)
-		case w.st.status == Admitted && !rd.frozen && rd.now.UnixMilli() >= w.st.deadline:
-			w.dirty = true // whether the sweep has come by or not
 		case w.st.parked:
 			dues = append(dues, due{w, -1})
 		case w.st.status == Waiting && rk.ahead < horizon && rd.now.Sub(w.touched) >= h.room.opts.PresenceGrace/3:
