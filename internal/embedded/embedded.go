@@ -8,6 +8,7 @@ package embedded
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -22,7 +23,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	_ "modernc.org/sqlite" // database/sql driver "sqlite"
+	"modernc.org/sqlite"
 
 	"seatline/ent"
 	"seatline/ent/migrate"
@@ -31,6 +32,17 @@ import (
 // ErrInUse is returned by Open when another process keeps its seats in the folder.
 // Each would have a line of its own for the same seats.
 var ErrInUse = errors.New("another process uses the folder")
+
+// fold makes texts equal that differ in the case of their letters, as ILIKE does:
+// SQLite by itself knows A–Z alone.
+func init() {
+	sqlite.MustRegisterDeterministicScalarFunction("fold", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		if text, ok := args[0].(string); ok {
+			return strings.ToLower(text), nil
+		}
+		return args[0], nil
+	})
+}
 
 // connections bounds those to SQLite. Writers take turns whatever their number;
 // the others read beside them. One would be too few: whoever queries while it

@@ -16,10 +16,10 @@ import (
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 	"go.uber.org/goleak"
-	_ "modernc.org/sqlite" // database/sql driver "sqlite"
 
 	"seatline/ent"
 	"seatline/ent/enrollment"
+	_ "seatline/internal/embedded" // database/sql driver "sqlite", as it is used
 	"seatline/internal/lecture"
 	"seatline/internal/registrar"
 	"seatline/internal/testenv"

@@ -92,16 +92,17 @@ func checkSearch(text string) error {
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
 // containsFold matches a column that contains text, whatever the case of its
-// letters. PostgreSQL folds the letters that the database's locale knows;
-// SQLite folds A–Z only, and takes all others as they are.
+// letters. SQLite's own LIKE folds A–Z alone; internal/embedded gives it fold.
 func containsFold(column, text string, postgres bool) func(*entsql.Selector) {
-	like := " LIKE "
-	if postgres {
-		like = " ILIKE "
-	}
+	pattern := "%" + likeEscaper.Replace(text) + "%"
 	return func(s *entsql.Selector) {
 		s.Where(entsql.P(func(b *entsql.Builder) {
-			b.Ident(s.C(column)).WriteString(like).Arg("%" + likeEscaper.Replace(text) + "%").WriteString(` ESCAPE '\'`)
+			if postgres {
+				b.Ident(s.C(column)).WriteString(" ILIKE ").Arg(pattern)
+			} else {
+				b.WriteString("fold(").Ident(s.C(column)).WriteString(") LIKE fold(").Arg(pattern).WriteString(")")
+			}
+			b.WriteString(` ESCAPE '\'`)
 		}))
 	}
 }
