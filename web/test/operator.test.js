@@ -109,7 +109,7 @@ test('a lecture is created, paused, resumed and changed, and students see it', a
   await page.getByRole('spinbutton', { name: 'Seats', exact: true }).fill('0');
   await page.getByRole('button', { name: 'Save changes' }).click();
   await question.getByRole('button', { name: 'Apply' }).click();
-  await page.getByRole('alert').getByText(/Something in the form is not right/).waitFor();
+  await page.getByRole('alert').getByText(/Something you entered is not right/).waitFor();
 
   // The roster, as a table and as a file.
   const row = page.getByRole('row', { name: /guest-/ });

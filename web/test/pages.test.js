@@ -89,7 +89,6 @@ test('no page has a fault for a screen reader, or is too wide for a small phone'
     ['admitted', `#/lectures/${lectures.admitted}`, '.turn .digits'],
     ['enrolled', `#/lectures/${lectures.enrolled}`, '.receipt'],
     ['receipts', '#/receipts', '.receipt.void'],
-    ['signin', '#/signin', '#credential'],
     ['missing', '#/nowhere', '.empty .button'],
     ['manual', 'sdk.html', '.sample button'],
   ];
@@ -98,8 +97,10 @@ test('no page has a fault for a screen reader, or is too wide for a small phone'
     ['create', '#/operate/new', 'form.form'],
     ['board', `#/operate/${lectures.enrolled}`, '.chart .line'],
   ];
+  /** @type {typeof student} */
+  const nobody = [['signin', '#/signin', '#credential']];
   for (const [locale, colorScheme] of /** @type {const} */ ([['ko-KR', 'light'], ['ko-KR', 'dark'], ['en-GB', 'light'], ['en-GB', 'dark']])) {
-    for (const [who, pages] of /** @type {const} */ ([[token, student], [server.operatorToken, operator]])) {
+    for (const [who, pages] of /** @type {const} */ ([[token, student], [server.operatorToken, operator], ['', nobody]])) {
       const { page, context, clean } = await openPage(browser, server.url, {
         locale, colorScheme, viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2,
       });
