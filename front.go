@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"seatline/graph"
 	"seatline/internal/registrar"
 	"seatline/internal/waitroom"
@@ -21,15 +23,16 @@ const readyWithin = 2 * time.Second
 type front struct {
 	http.Handler
 
-	mu    sync.RWMutex
-	api   *graph.Handler // nil before the stores answered, and once stopping
-	room  *waitroom.Room
-	seats *registrar.Seats
+	mu        sync.RWMutex
+	api       *graph.Handler // nil before the stores answered, and once stopping
+	room      *waitroom.Room
+	registrar *registrar.Registrar
+	redis     redis.UniversalClient
 
 	inside sync.WaitGroup // requests, sockets and streams that were let in
 }
 
-func newFront() *front {
+func newFront(metrics bool) *front {
 	f := &front{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/graphql", f.serveAPI)
@@ -38,6 +41,9 @@ func newFront() *front {
 		writeStatus(w, http.StatusOK, map[string]string{"status": "live"})
 	})
 	mux.HandleFunc("GET /readyz", f.ready)
+	if metrics {
+		mux.Handle("GET /metrics", f.metrics())
+	}
 	mux.Handle("/", web.Handler())
 	f.Handler = secured(mux)
 	return f
@@ -68,10 +74,10 @@ func timed(next http.Handler, within time.Duration) http.Handler {
 }
 
 // open lets people in.
-func (f *front) open(api *graph.Handler, room *waitroom.Room, seats *registrar.Seats) {
+func (f *front) open(api *graph.Handler, room *waitroom.Room, reg *registrar.Registrar, rdb redis.UniversalClient) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.api, f.room, f.seats = api, room, seats
+	f.api, f.room, f.registrar, f.redis = api, room, reg, rdb
 }
 
 // shut lets nobody in any more, sends sockets and streams away, and returns when
@@ -120,7 +126,7 @@ func (f *front) enter() *graph.Handler {
 // ready is 200 only when the stores have been opened, and both answer now.
 func (f *front) ready(w http.ResponseWriter, r *http.Request) {
 	f.mu.RLock()
-	api, room, seats := f.api, f.room, f.seats
+	api, room, seats := f.api, f.room, f.registrar
 	f.mu.RUnlock()
 	if api == nil {
 		writeStatus(w, http.StatusServiceUnavailable, map[string]string{"status": "starting or stopping"})

@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 		return err
 	}
 	log.Info("listening", "addr", listener.Addr().String())
-	front := newFront()
+	front := newFront(cfg.Metrics)
 	p := &program{cfg: cfg, log: log, stdout: stdout, listener: listener, front: front, server: &http.Server{
 		Handler:           graph.WithRequestIDs(timed(front, cfg.ReadTimeout)),
 		ReadHeaderTimeout: cfg.ReadTimeout,
@@ -154,7 +154,7 @@ func (p *program) work(stopping, work context.Context) error {
 			p.log.Warn("the demo lectures could not be created", "error", err)
 		}
 	}
-	p.front.open(p.api(stores, who, room, reg), room, seats)
+	p.front.open(p.api(stores, who, room, reg), room, reg, stores.redis)
 	p.greet(who)
 	return g.Wait()
 }

@@ -50,6 +50,7 @@ type Config struct {
 	AllowedOrigins []string       // web sites beside our own
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 	Introspection  bool
+	Metrics        bool // at /metrics, for whoever can reach it
 
 	MaxBody       int64 // bytes
 	ParserTokens  int

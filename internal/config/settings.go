@@ -85,6 +85,7 @@ func (c *Config) settings() []setting {
 	add("TRUSTED_PROXIES", "", "addresses of our own proxies, whose X-Forwarded-For says which address a client has; without them, everybody behind a proxy has the proxy's",
 		networks(&c.TrustedProxies))
 	add("INTROSPECTION", "on", "answer questions about the schema, as playgrounds ask", boolean(&c.Introspection))
+	add("METRICS", "on", "tell this instance's figures at /metrics, in the format of Prometheus, to whoever can reach it; they name nobody", boolean(&c.Metrics))
 	add("MAX_BODY", "256KiB", "largest request", size(&c.MaxBody, kib, 16*mib))
 	add("PARSER_TOKENS", "1000", "most words and signs in an operation", integer(&c.ParserTokens, 100, 100_000))
 	add("MAX_DEPTH", "12", "deepest nesting of fields", integer(&c.MaxDepth, 3, 100))

@@ -74,6 +74,9 @@ type Registrar struct {
 	queues   map[int]*queue      // lectures with work
 	attempts map[person]*attempt // enrolments running here
 	inFlight sync.WaitGroup      // attempts, queues at work, settlements
+
+	ended  map[EnrollStatus]uint64
+	failed uint64
 }
 
 // person is somebody at one lecture.
@@ -99,6 +102,7 @@ func New(seats *Seats, line Line) *Registrar {
 		halt:     halt,
 		queues:   make(map[int]*queue),
 		attempts: make(map[person]*attempt),
+		ended:    make(map[EnrollStatus]uint64),
 	}
 }
 
@@ -197,6 +201,7 @@ func (r *Registrar) run(p person, q *queue, a *attempt) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.attempts, p)
+		r.tally(a)
 		q.room--
 		if q.room == 0 {
 			delete(r.queues, p.lecture)

@@ -131,6 +131,13 @@ func (r *Room) endHubs() {
 	}
 }
 
+// Lectures is how many lines are ticked here.
+func (r *Room) Lectures() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.cached)
+}
+
 // Watchers is how many streams of places and figures are open here.
 func (r *Room) Watchers() int {
 	r.mu.Lock()
