@@ -1,7 +1,7 @@
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 
-/** The client as the README sets it up. */
+/** The stock client, set to come back whenever it may. */
 export function socket({ url, login }, say) {
   return createClient({
     url: url.replace(/^http/, 'ws'),
