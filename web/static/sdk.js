@@ -53,8 +53,8 @@ const TIMING = {
   maxDelayMs: 30_000,
   requestTimeoutMs: 15_000,
   connectTimeoutMs: 10_000,
-  silenceMs: 30_000,
-  probeMs: 8000,
+  silenceMs: 15_000,
+  probeMs: 5000,
   lingerMs: 1000,
   pollAfterFailures: 3,
   pollAfterSilenceMs: 8000,
@@ -375,7 +375,7 @@ function createSocket(context) {
       case 'connection_ack':
         clearTimeout(timer);
         clearInterval(watchdog);
-        watchdog = setInterval(watch, Math.min(timing.silenceMs, timing.probeMs) / 2);
+        watchdog = setInterval(watch, Math.min(timing.silenceMs, timing.probeMs) / 4);
         become({ state: 'open', attempt });
         for (const [id, operation] of operations) start(id, operation);
         break;
@@ -483,8 +483,8 @@ function createSocket(context) {
 
   function wake() {
     if (link.state === 'open') {
-      // Slept through what the server sends: nobody keeps such a socket.
-      if (silence() > timing.silenceMs) abandon();
+      // Slept through the signs of life that the server sends, one in 25 s: nobody keeps such a socket.
+      if (silence() > 2 * timing.silenceMs) abandon();
       else probe();
     } else if (link.state === 'retrying' || link.state === 'offline') {
       clearTimeout(timer);

@@ -213,6 +213,16 @@ test('a socket that died without a word is noticed and replaced', async () => {
   await eventually(() => watch.latest()?.status === 'WAITING' && watch.state() === 'live', 'a live place again');
 });
 
+test('without settings of one’s own, such a socket is noticed within 25 seconds', async () => {
+  const proxy = await proxyOf();
+  const guest = await server.guest('Frozen');
+  const id = await server.lecture({ title: 'Frozen', capacity: 1, settings: { paused: true } });
+  const watch = follow(clientOf(guest.token, { url: `${proxy.url}/graphql` }), id);
+  await eventually(() => watch.state() === 'live', 'a live place');
+  proxy.stall();
+  await eventually(() => watch.state() !== 'live', 'the silence is noticed', 25_000);
+});
+
 test('where no socket will stay a place is polled for, until one does', async () => {
   const proxy = await proxyOf();
   proxy.faults.refuseUpgrades = true;
