@@ -215,7 +215,7 @@ test('closing is said, to who waits and to who comes', async () => {
   const id = await server.lecture({ title: 'Last call', capacity: 1, closesAt, settings: { paused: true } });
   const { page, context, clean } = await arrive('Iseul', 'Last call');
   await place(page).waitFor();
-  await page.locator('main').getByText('Enrolment has closed. Nobody is admitted any more.').waitFor();
+  await page.locator('main').getByText('Nobody is admitted any more. If it is opened again, you are number 1 in line').waitFor();
   const late = await openPage(browser, server.url);
   await late.page.goto(`${server.url}/#/lectures/${id}`);
   await late.page.getByRole('heading', { name: 'Enrolment has closed' }).waitFor();

@@ -258,6 +258,47 @@ test('the first load is at most 60 KB, comes from here alone, and moves nothing'
 /** How much paper a page takes. @param {import('playwright-core').Page} page */
 const sheets = async (page) => (await page.pdf({ format: 'A4' })).toString('latin1').match(/\/Type\s*\/Page\b/g)?.length;
 
+test('a hard load of a lecture moves nothing, whatever one has there', async () => {
+  const { token } = await server.guest('Still');
+  const description = 'What is taught, at some length. '.repeat(12);
+  /** @param {string} title @param {object} [settings] */
+  const lecture = (title, settings) => server.lecture({ title: `${title}, on a phone and at some length`, description, capacity: 5, settings });
+  const places = {
+    joining: await lecture('To join'),
+    waiting: await lecture('To wait', { paused: true, message: 'Have your student card ready.' }),
+    admitted: await lecture('To enrol', { ticketTtlSeconds: 3600 }),
+    enrolled: await lecture('To attend'),
+  };
+  const { joining: _, ...joined } = places;
+  for (const id of Object.values(joined)) await server.graphql(token, JOIN, { id });
+  await server.graphql(token, ENROLL, { id: places.enrolled });
+  const sign = { joining: 'button.main', waiting: '.queue .digits', admitted: '.turn .digits', enrolled: '.receipt' };
+  for (const name of /** @type {(keyof typeof places)[]} */ (Object.keys(places))) {
+    const { page, context, clean } = await openPage(browser, server.url, { viewport: { width: 360, height: 740 } });
+    await page.addInitScript((token) => {
+      localStorage.setItem('seatline.token', token);
+      /** @type {any} */ (window).shift = 0;
+      new PerformanceObserver((list) => {
+        for (const entry of /** @type {any[]} */ (list.getEntries())) if (!entry.hadRecentInput) /** @type {any} */ (window).shift += entry.value;
+      }).observe({ type: 'layout-shift', buffered: true });
+    }, token);
+    for (const which of ['first', 'second']) {
+      if (which === 'first') await page.goto(`${server.url}/#/lectures/${places[name]}`);
+      else await page.reload();
+      await page.locator(sign[name]).waitFor();
+      await page.locator('.description').waitFor();
+      // What was drawn is measured with the frame after it.
+      await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+      const shift = await page.evaluate(() => /** @type {any} */ (window).shift);
+      assert.ok(shift < 0.1, `${name}, ${which} load: a layout shift of ${shift}`);
+      const [panel, description] = await Promise.all(['.place', '.description'].map((part) => page.locator(part).boundingBox()));
+      assert.ok((panel?.y ?? 0) < (description?.y ?? 0), 'the description is below');
+    }
+    clean();
+    await context.close();
+  }
+});
+
 test('a receipt is printed by itself, on one sheet', async () => {
   const { token } = await server.guest('Printer');
   await server.graphql(token, JOIN, { id: '1' });

@@ -47,7 +47,8 @@ const shown = new Map();
 export function callOut(lectureId, lectureTitle) {
   const t = texts[state.lang];
   ring();
-  navigator.vibrate?.([300, 150, 300, 150, 600]);
+  // Before the first touch browsers refuse, and complain.
+  if (navigator.userActivation?.hasBeenActive !== false) navigator.vibrate?.([300, 150, 300, 150, 600]);
   if (notificationState() === 'granted') {
     try {
       const notification = new Notification(t.yourTurn, {

@@ -1,6 +1,6 @@
 // The app: what a page needs when one comes to it, and drawing the state.
 
-import { ring } from './alerts.js';
+import { ring, unlockSound } from './alerts.js';
 import { h, render } from './element.js';
 import { keepLectures, keepReceipts, loadLectures, loadReceipts } from './lists.js';
 import { heldBefore } from './memory.js';
@@ -14,7 +14,7 @@ import { banners } from './views/banner.js';
 import { keepRoom, lecturePage, missingPage } from './views/lecture.js';
 import { lecturesPage } from './views/lectures.js';
 import { skeletons, t } from './views/parts.js';
-import { ticketLeft } from './views/place.js';
+import { settled, ticketLeft } from './views/place.js';
 import { receiptsPage } from './views/receipt.js';
 import { footer, header } from './views/shell.js';
 import { signInPage } from './views/signin.js';
@@ -77,7 +77,8 @@ function draw() {
     h('a', { class: 'skip', href: '#content', onclick: skip }, t().skip),
     header(),
     h('main', { id: 'content', tabindex: -1, key: `${state.route.page}/${state.route.id ?? ''}` }, banners(), page()),
-    footer());
+    // Nothing is where it will stay before one knows how much is above it.
+    (state.route.page !== 'lecture' || state.lecture === null || state.lectureError || settled()) && footer());
   if (arrived) {
     arrived = false;
     scrollTo(0, scrolls.get(entry) ?? 0);
@@ -165,6 +166,8 @@ addEventListener('hashchange', () => {
 });
 addEventListener('scroll', () => { scrolled = scrollY; }, { passive: true });
 addEventListener('pagehide', keepRoom);
+// After a reload, any gesture of somebody who waits gives the page its voice back.
+for (const gesture of ['pointerup', 'keydown']) addEventListener(gesture, () => places().length > 0 && unlockSound());
 onOtherTab(() => set({}));
 takeTokenFromLink();
 entry = number();

@@ -158,7 +158,7 @@ const en = {
   closedTitle: 'Enrolment has closed',
   closedBody: 'Nobody is admitted any more. Your receipts, if you have any, are under “My receipts”.',
 
-  closedPlace: (/** @type {string} */ n) => `If it is opened again, you are number ${n} in line, and this page will tell you.`,
+  closedPlace: (/** @type {string} */ n) => `Nobody is admitted any more. If it is opened again, you are number ${n} in line, and this page will tell you.`,
 
   /** What has just happened, and what one can do now. */
   notices: {
@@ -421,7 +421,7 @@ const ko = {
   },
   closedTitle: '신청이 끝났어요',
   closedBody: '더 이상 입장할 수 없어요. 접수증이 있다면 “내 접수증”에서 볼 수 있어요.',
-  closedPlace: (n) => `신청이 다시 열리면 내 순서는 ${n}번이고, 이 페이지에서 알려 드려요.`,
+  closedPlace: (n) => `더 이상 입장할 수 없어요. 신청이 다시 열리면 내 순서는 ${n}번이고, 이 페이지에서 알려 드려요.`,
 
   notices: {
     left: '줄에서 나왔어요.',

@@ -8,12 +8,17 @@ import { stale, ticketLeft } from './place.js';
 
 export function banners() {
   const { page, id } = state.route;
-  const held = Object.entries(state.elsewhere).filter(([lectureId]) => page !== 'lecture' || lectureId !== id);
+  const held = Object.entries(state.elsewhere)
+    .filter(([lectureId]) => page !== 'lecture' || lectureId !== id)
+    .sort(([, a], [, b]) => Number(isTurn(b)) - Number(isTurn(a)));
   return [
     state.ended && page !== 'signin' && page !== 'lecture' && endedBanner(),
     held.map(([lectureId, place]) => placeBanner(lectureId, place)),
   ];
 }
+
+/** @param {import('../state.js').Held} held */
+const isTurn = ({ position }) => position?.status === 'ADMITTED';
 
 /** Leads back to where one is. */
 export const signInAgain = () =>

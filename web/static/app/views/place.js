@@ -138,10 +138,9 @@ function waiting(position) {
 function closed(position) {
   return h('div', { class: 'words', key: 'closed' },
     h('h2', null, t().closedTitle),
-    h('p', null, t().waitingStates.CLOSED),
-    h('p', { class: 'small' }, t().closedPlace(number(position.position ?? 0, state.lang))),
+    h('p', null, t().closedPlace(number(position.position ?? 0, state.lang))),
     messageOf(position),
-    linkLine(),
+    state.link.state !== 'ended' && linkLine(),
     leaveButton());
 }
 

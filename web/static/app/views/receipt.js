@@ -58,6 +58,8 @@ async function askToCancel(receipt, title) {
 
 export function receiptsPage() {
   const { loading, nodes, after, error } = state.receipts;
+  // There may well be some, which the banner above leads to.
+  if (state.ended) return h('h1', { tabindex: -1 }, t().receipts);
   return [
     h('h1', { tabindex: -1 }, t().receipts),
     error && errorCard(error, () => loadReceipts('again')),
