@@ -193,7 +193,7 @@ func TestOperatorsChangeALineWhilePeopleWait(t *testing.T) {
 		if a := update(`opensAt:"2026-01-01T09:00:00+09:00",closesAt:"2100-01-01T00:00:00Z",description:"d"`); a.at("updateLecture.opensAt") != "2026-01-01T00:00:00Z" {
 			t.Errorf("times are told in UTC: %v", a.Data)
 		}
-		if a := update(`opensAt:null,closesAt:null,description:null`); a.at("updateLecture.opensAt") != nil || a.at("updateLecture.closesAt") != nil || a.at("updateLecture.description") != nil || a.at("updateLecture.title") != "새 제목" {
+		if a := update(`opensAt:null,closesAt:null,description:null`); a.at("updateLecture.opensAt") != nil || a.at("updateLecture.closesAt") != nil || a.at("updateLecture.description") != "" || a.at("updateLecture.title") != "새 제목" {
 			t.Errorf("null clears: %v", a.Data)
 		}
 		for _, bad := range []string{
