@@ -200,7 +200,7 @@ export type EnrollStatus = 'ENROLLED' | 'ALREADY_ENROLLED' | 'NOT_ADMITTED' | 'T
 export type Lecture = {
     id: string;
     title: string;
-    description?: string | null;
+    description?: string;
     capacity: number;
     enrolledCount: number;
     seatsLeft: number;
@@ -371,7 +371,7 @@ export type Socket = {
  * @typedef {object} Lecture
  * @property {string} id
  * @property {string} title
- * @property {string | null} [description]
+ * @property {string} [description]
  * @property {number} capacity
  * @property {number} enrolledCount
  * @property {number} seatsLeft

@@ -767,7 +767,7 @@ function watch(context, socket, query, lectureId, onPosition, options = {}) {
  * @typedef {object} Lecture
  * @property {string} id
  * @property {string} title
- * @property {string | null} [description]
+ * @property {string} [description]
  * @property {number} capacity
  * @property {number} enrolledCount
  * @property {number} seatsLeft
