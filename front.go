@@ -24,10 +24,11 @@ type front struct {
 	http.Handler
 
 	mu        sync.RWMutex
-	api       *graph.Handler // nil before the stores answered, and once stopping
+	api       *graph.Handler // nil before the stores answered, as are the next three
 	room      *waitroom.Room
 	registrar *registrar.Registrar
 	redis     redis.UniversalClient
+	stopping  bool // nobody is let in any more
 
 	inside sync.WaitGroup // requests, sockets and streams that were let in
 }
@@ -85,7 +86,7 @@ func (f *front) open(api *graph.Handler, room *waitroom.Room, reg *registrar.Reg
 func (f *front) shut(ctx context.Context) error {
 	f.mu.Lock()
 	api := f.api
-	f.api = nil
+	f.stopping = true
 	f.mu.Unlock()
 	if api == nil {
 		return nil
@@ -117,18 +118,19 @@ func (f *front) serveAPI(w http.ResponseWriter, r *http.Request) {
 func (f *front) enter() *graph.Handler {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if f.api != nil {
-		f.inside.Add(1)
+	if f.api == nil || f.stopping {
+		return nil
 	}
+	f.inside.Add(1)
 	return f.api
 }
 
 // ready is 200 only when the stores have been opened, and both answer now.
 func (f *front) ready(w http.ResponseWriter, r *http.Request) {
 	f.mu.RLock()
-	api, room, seats := f.api, f.room, f.registrar
+	room, seats, open := f.room, f.registrar, f.api != nil && !f.stopping
 	f.mu.RUnlock()
-	if api == nil {
+	if !open {
 		writeStatus(w, http.StatusServiceUnavailable, map[string]string{"status": "starting or stopping"})
 		return
 	}

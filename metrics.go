@@ -22,10 +22,10 @@ func (f *front) Describe(descriptions chan<- *prometheus.Desc) {
 }
 
 // Collect is part of prometheus.Collector. Before the stores have answered there
-// is nothing to tell.
+// is nothing more to tell than that.
 func (f *front) Collect(out chan<- prometheus.Metric) {
 	f.mu.RLock()
-	api, room, reg, redis := f.api, f.room, f.registrar, f.redis
+	api, room, reg, redis, stopping := f.api, f.room, f.registrar, f.redis, f.stopping
 	f.mu.RUnlock()
 	tell := func(kind prometheus.ValueType, name, help string, value float64, labels ...string) {
 		var names []string
@@ -35,11 +35,14 @@ func (f *front) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("seatline_"+name, help, names, nil), kind, value, labels...)
 	}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	open := 0.0
+	if api != nil && !stopping {
+		open = 1
+	}
+	tell(gauge, "open", "1 while people are let in, 0 while starting or stopping.", open)
 	if api == nil {
-		tell(gauge, "open", "1 while people are let in, 0 while starting or stopping.", 0)
 		return
 	}
-	tell(gauge, "open", "1 while people are let in, 0 while starting or stopping.", 1)
 
 	sockets := api.Stats()
 	tell(gauge, "sockets", "WebSockets and event streams that are open.", float64(sockets.Sockets))
@@ -64,6 +67,6 @@ func (f *front) Collect(out chan<- prometheus.Metric) {
 	pool := redis.PoolStats()
 	const connections = "Connections to Redis."
 	tell(gauge, "redis_connections", connections, float64(pool.IdleConns), "idle")
-	tell(gauge, "redis_connections", connections, float64(pool.TotalConns-pool.IdleConns), "in use")
+	tell(gauge, "redis_connections", connections, max(0, float64(pool.TotalConns)-float64(pool.IdleConns)), "in use")
 	tell(counter, "redis_timeouts_total", "Waits for a connection to Redis that were in vain.", float64(pool.Timeouts))
 }

@@ -368,16 +368,19 @@ func TestTerminatedUnderLoad(t *testing.T) {
 	begun := time.Now()
 	ended := make(chan error, 1)
 	go func() { ended <- s.terminate() }()
-	for _, w := range streams {
+	for i, w := range streams {
 		if e := w.until("the end", func(e event) bool { return e.end != "" }); !strings.Contains(e.end, "1012") {
 			t.Errorf("a socket ended with %q, want 1012", e.end)
 		}
-	}
-	if _, status, _ := s.dial("graphql-transport-ws", nil); status != http.StatusServiceUnavailable {
-		t.Errorf("a newcomer's socket gets %d while enrolments are in flight", status)
-	}
-	if status, _, err := s.post(bearer(t, "newcomer"), `{viewer{userKey}}`); err != nil || status != http.StatusServiceUnavailable {
-		t.Errorf("a newcomer's request gets %d, %v", status, err)
+		if i > 0 {
+			continue
+		}
+		if _, status, _ := s.dial("graphql-transport-ws", nil); status != http.StatusServiceUnavailable {
+			t.Errorf("a newcomer's socket gets %d while enrolments are in flight", status)
+		}
+		if status, _, err := s.post(bearer(t, "newcomer"), `{viewer{userKey}}`); err != nil || status != http.StatusServiceUnavailable {
+			t.Errorf("a newcomer's request gets %d, %v", status, err)
+		}
 	}
 	unlock() // what was in flight can go on only now
 	wg.Wait()

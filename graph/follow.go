@@ -82,7 +82,7 @@ func (f *follower) next(ctx context.Context) (*model.QueuePosition, error) {
 
 func (f *follower) told(p *model.QueuePosition) *model.QueuePosition {
 	f.status = p.Status
-	if p.Status == waitroom.Enrolled || p.Line.State == waitroom.Closed {
+	if waitroom.Over(p.Status, p.Line.State) {
 		f.over = true
 		f.stop()
 	}

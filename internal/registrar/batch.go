@@ -255,6 +255,10 @@ func (r *Registrar) readBack(id int, part []*member, sought findings) lecture.Se
 			m.back(lost)
 			continue
 		}
+		if row.CancelledAt != nil {
+			m.gone(fmt.Errorf("enroll: %w: it happened, and was cancelled since", lecture.ErrUnavailable))
+			continue
+		}
 		row.Edges.Lecture = of
 		status := AlreadyEnrolled
 		if end := sought.ends[i]; end.status == Enrolled && end.row.ID == row.ID {

@@ -52,6 +52,9 @@ func (m *member) full() { m.verdict, m.outcome, m.err = lecture.Full, Outcome{St
 
 func (m *member) back(err error) { m.verdict, m.outcome, m.err = lecture.Back, Outcome{}, err }
 
+// gone is for a claim that was used for a row that is there no more.
+func (m *member) gone(err error) { m.verdict, m.outcome, m.err = lecture.In, Outcome{}, err }
+
 // undecided leaves the claim to the line's reconciler.
 func (m *member) undecided(err error) { m.verdict, m.outcome, m.err = "", Outcome{}, err }
 

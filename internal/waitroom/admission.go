@@ -119,15 +119,14 @@ func (r *Room) activeOrCached(ctx context.Context) ([]int, error) {
 	return slices.Compact(ids), err
 }
 
-// active is the lectures to tick. What is not an id is dropped, never fatal, and
-// so is the whole cache where it is none; the rescan fills it again.
+// active is the lectures to tick. What is not an id is dropped, never fatal, nor
+// is a cache that is none.
 func (r *Room) active(ctx context.Context) ([]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	members, err := r.rdb.SMembers(ctx, activeKey).Result()
 	if redis.HasErrorPrefix(err, "WRONGTYPE") {
-		r.log.WarnContext(ctx, "the active lectures are no set, dropped")
-		err = r.rdb.Del(ctx, activeKey).Err()
+		r.log.WarnContext(ctx, "the active lectures are no set, made anew", "error", r.renew(ctx))
 	}
 	if err != nil {
 		return nil, unavailable("active lectures", err)
@@ -143,6 +142,22 @@ func (r *Room) active(ctx context.Context) ([]int, error) {
 		ids = append(ids, id)
 	}
 	return ids, nil
+}
+
+// renew puts the cache of active lectures, as it was when it was last read, in the
+// place of what is none.
+func (r *Room) renew(ctx context.Context) error {
+	r.mu.Lock()
+	ids := make([]any, len(r.cached))
+	for i, id := range r.cached {
+		ids[i] = id
+	}
+	r.mu.Unlock()
+	err := r.rdb.Del(ctx, activeKey).Err()
+	if err == nil && len(ids) > 0 {
+		err = r.rdb.SAdd(ctx, activeKey, ids...).Err()
+	}
+	return err
 }
 
 // retire takes a lecture out of the cache.

@@ -62,7 +62,7 @@
 // # Loops
 //
 // Room.Run ticks admission for all active lectures, reconciles them with the
-// database every 2 s, and rescans every 30 s for lines that the cache of active
+// database every 2 s, and rescans every 10 s for lines that the cache of active
 // lectures lost. A hub runs for each lecture that somebody watches here: one
 // peek a tick, however many watch.
 package waitroom

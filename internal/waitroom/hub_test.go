@@ -224,8 +224,7 @@ func TestStats(t *testing.T) {
 func TestTheLastWordAtTheClosing(t *testing.T) {
 	onEvery(t, func(t *testing.T, s stores) {
 		in := s.start(t, waitroom.Options{})
-		closes := s.rdb.Time(t.Context()).Val().Add(3 * time.Second)
-		id := in.newLecture(t, 2, func(n *registrar.NewLecture) { n.ClosesAt = &closes })
+		id := in.newLecture(t, 2, nil)
 		in.join(t, id, "holds", "enrols", "waits")
 		streams := map[string]<-chan waitroom.Place{}
 		for _, user := range []string{"holds", "enrols", "waits"} {
@@ -238,6 +237,10 @@ func TestTheLastWordAtTheClosing(t *testing.T) {
 		claim, err := in.room.Claim(t.Context(), id, "enrols", "00000000000000aa")
 		if err != nil || claim.Status != lecture.ClaimOK {
 			t.Fatalf("claims: %+v, %v", claim, err)
+		}
+		closes := s.rdb.Time(t.Context()).Val().Add(time.Second)
+		if _, err := in.Update(t.Context(), id, registrar.LectureChange{ClosesAt: registrar.Some(closes)}); err != nil {
+			t.Fatal(err)
 		}
 		lastOf := func(user string) (last waitroom.Place) {
 			for {
@@ -253,12 +256,18 @@ func TestTheLastWordAtTheClosing(t *testing.T) {
 				t.Errorf("who %s is told at last: %s, %s", user, last.Status, last.Line.State)
 			}
 		}
+		// Who comes back only now hears the same.
+		if streams["back"], err = in.room.Watch(t.Context(), id, "enrols"); err != nil {
+			t.Fatal(err)
+		}
 		end := lecture.Settlement{User: "enrols", Attempt: claim.Attempt, Until: claim.Until, Verdict: lecture.In}
 		if err := in.room.Settle(t.Context(), id, lecture.Seats{Version: 9, Remaining: 1}, []lecture.Settlement{end}); err != nil {
 			t.Fatal(err)
 		}
-		if last := lastOf("enrols"); last.Status != waitroom.Enrolled {
-			t.Errorf("who enrols is told at last: %s, %s", last.Status, last.Line.State)
+		for _, user := range []string{"enrols", "back"} {
+			if last := lastOf(user); last.Status != waitroom.Enrolled {
+				t.Errorf("who %s is told at last: %s, %s", user, last.Status, last.Line.State)
+			}
 		}
 	})
 }

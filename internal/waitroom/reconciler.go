@@ -120,7 +120,7 @@ func (r *Room) decide(ctx context.Context, id int) error {
 			ends[i].Verdict = lecture.In
 		}
 	}
-	r.log.InfoContext(ctx, "overdue enrolments decided", "lecture", id, "people", len(ends), "enrolled", len(used))
+	r.log.InfoContext(ctx, "overdue enrolments decided", "lecture", id, "people", len(ends), "used", len(used))
 	return r.Settle(ctx, id, facts.Seats(), ends)
 }
 

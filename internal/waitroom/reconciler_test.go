@@ -214,3 +214,26 @@ func TestCancelledBeforeTheSettlement(t *testing.T) {
 		s.invariants(t, id)
 	})
 }
+
+// TestOverdueAmongNonsense: what somebody else wrote in a hold's place keeps no
+// other claim from being settled.
+func TestOverdueAmongNonsense(t *testing.T) {
+	s := realStores(t)
+	seats := registrar.Open(s.client, registrar.Options{})
+	elsewhere := &instance{Registrar: registrar.New(seats, nil), room: waitroom.New(s.rdb, seats, waitroom.Options{})}
+	id := elsewhere.newLecture(t, 3, nil)
+	users := []string{"before", "bad", "later"}
+	elsewhere.join(t, id, users...)
+	for _, user := range users {
+		c, err := elsewhere.room.Claim(t.Context(), id, user, "00000000000000aa")
+		if err != nil || c.Status != lecture.ClaimOK {
+			t.Fatalf("%s claims: %+v, %v", user, c, err)
+		}
+		s.age(t, id, c)
+	}
+	if err := s.rdb.HSet(t.Context(), fmt.Sprintf("holds:lecture:{%d}", id), "bad", "nonsense").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.start(t, waitroom.Options{})
+	testenv.Eventually(t, 10*time.Second, func() bool { return slices.Equal(s.line(t, id).claims, []string{"bad"}) }, "the others are never decided")
+}

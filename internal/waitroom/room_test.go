@@ -390,13 +390,22 @@ func TestMalformedActive(t *testing.T) {
 func TestActiveOfAnotherKind(t *testing.T) {
 	onEvery(t, func(t *testing.T, s stores) {
 		in := s.start(t, waitroom.Options{})
+		id := in.newLecture(t, 0, nil)
+		in.join(t, id, "first")
+		beat := s.line(t, id).hash["beat"]
+		testenv.Eventually(t, 10*time.Second, func() bool { return s.line(t, id).hash["beat"] != beat }, "not ticked at all")
 		if err := s.rdb.Set(t.Context(), "lectures:active", "x", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		id := in.newLecture(t, 0, nil)
-		in.join(t, id, "first")
-		s.setCapacity(t, in, id, 1)
-		testenv.Eventually(t, 30*time.Second, func() bool { return len(s.line(t, id).tickets) == 1 }, "the line never moves")
+		// In SQL, so that only the loops can find out.
+		if _, err := s.db.ExecContext(t.Context(), "UPDATE lectures SET capacity = 1"); err != nil {
+			t.Fatal(err)
+		}
+		testenv.Eventually(t, 9*time.Second, func() bool { return len(s.line(t, id).tickets) == 1 }, "the line rests until the rescan")
+		testenv.Eventually(t, 30*time.Second, func() bool {
+			listed, err := s.rdb.SMembers(t.Context(), "lectures:active").Result()
+			return err == nil && slices.Equal(listed, []string{fmt.Sprint(id)})
+		}, "the cache is never one again")
 	})
 }
 

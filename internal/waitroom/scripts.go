@@ -10,8 +10,8 @@ import (
 )
 
 // callTimeout bounds every call to Redis, whatever the caller's context says. With
-// what counting the rate may take, a request is answered within three seconds
-// though Redis hangs.
+// what counting the rate may take, most requests are answered within three seconds
+// though Redis hangs; those that write SQL first, within four.
 const callTimeout = 2 * time.Second
 
 var (

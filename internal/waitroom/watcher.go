@@ -71,6 +71,12 @@ func sameTime(a, b *time.Time) bool {
 	return a == b || a != nil && b != nil && a.Equal(*b)
 }
 
+// Over reports whether nothing will change for a person any more by itself. A
+// ticket or an enrolment in flight at the closing still comes to an end.
+func Over(status Status, line LineState) bool {
+	return status == Enrolled || line == Closed && status != Admitted
+}
+
 // send puts p into the mailbox, in place of what was not taken yet.
 func (w *watcher) send(p Place, now time.Time) {
 	if w.ended {
@@ -78,7 +84,7 @@ func (w *watcher) send(p Place, now time.Time) {
 	}
 	w.shown, w.shownAt = p, now
 	put(w.out, p)
-	if p.Status == Enrolled || p.Line.State == Closed {
+	if Over(p.Status, p.Line.State) {
 		w.end()
 	}
 }

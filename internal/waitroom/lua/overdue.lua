@@ -9,7 +9,7 @@ local MOST = 200
 local claims = {}
 for _, user in ipairs(redis.call('ZRANGEBYSCORE', K.claims, '-inf', digits(clock()), 'LIMIT', 0, MOST)) do
   local hold = read_hold(K, user)
-  if hold then
+  if hold and hold.untilms then -- else somebody else wrote it
     claims[#claims + 1] = user
     claims[#claims + 1] = hold.attempt
     claims[#claims + 1] = hold.untilms
