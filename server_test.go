@@ -207,6 +207,13 @@ func TestOperatorsChangeALineWhilePeopleWait(t *testing.T) {
 			if a.code() != "BAD_USER_INPUT" {
 				t.Errorf("%.80s: %+v", bad, a)
 			}
+			named, _, _ := strings.Cut(strings.Replace(bad, "settings:{", "settings.", 1), ":")
+			if strings.Contains(bad, "closesAt") {
+				named = "closesAt"
+			}
+			if field := a.Errors[0].Extensions["field"]; field != named {
+				t.Errorf("%.80s: the field is %v, not %s", bad, field, named)
+			}
 		}
 		// Closing ends the story of those who wait, with a word and not in silence.
 		s.must("late", `mutation{joinQueue(lectureId:"`+id+`"){status}}`)

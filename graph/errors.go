@@ -59,6 +59,7 @@ type problem struct {
 	text   string
 	status int // over plain HTTP
 	retry  time.Duration
+	field  string // of the input, where one is to blame: "title", "settings.burst"
 }
 
 // problemOf maps an error to what may be said about it. What is not in this
@@ -66,36 +67,39 @@ type problem struct {
 func problemOf(err error) problem {
 	switch {
 	case errors.Is(err, errUnauthenticated):
-		return problem{codeUnauthenticated, "sign in first", http.StatusUnauthorized, 0}
+		return problem{code: codeUnauthenticated, text: "sign in first", status: http.StatusUnauthorized}
 	case errors.Is(err, errForbidden):
-		return problem{codeForbidden, "for operators only", http.StatusForbidden, 0}
+		return problem{code: codeForbidden, text: "for operators only", status: http.StatusForbidden}
 	case errors.Is(err, errNotEnabled):
-		return problem{codeNotEnabled, "not enabled on this server", http.StatusNotFound, 0}
+		return problem{code: codeNotEnabled, text: "not enabled on this server", status: http.StatusNotFound}
 	case errors.Is(err, lecture.ErrNotFound):
-		return problem{codeNotFound, "there is no such lecture", http.StatusNotFound, 0}
+		return problem{code: codeNotFound, text: "there is no such lecture", status: http.StatusNotFound}
 	}
 	if errors.Is(err, auth.ErrInvalidUserKey) || errors.Is(err, auth.ErrInvalidName) {
-		return problem{codeBadUserInput, err.Error(), http.StatusBadRequest, 0} // made for whoever sent it
+		return problem{code: codeBadUserInput, text: err.Error(), status: http.StatusBadRequest} // made for whoever sent it
 	}
 	if invalid, ok := errors.AsType[*registrar.InvalidError](err); ok {
-		return problem{codeBadUserInput, invalid.Error(), http.StatusBadRequest, 0}
+		return problem{code: codeBadUserInput, text: invalid.Error(), status: http.StatusBadRequest, field: invalid.Field}
 	}
 	if bad, ok := errors.AsType[*model.BadInput](err); ok {
-		return problem{codeBadUserInput, bad.Reason, http.StatusBadRequest, 0}
+		return problem{code: codeBadUserInput, text: bad.Reason, status: http.StatusBadRequest}
 	}
 	if limited, ok := errors.AsType[*RateLimited](err); ok {
-		return problem{codeRateLimited, "too many requests", http.StatusTooManyRequests, limited.RetryAfter}
+		return problem{code: codeRateLimited, text: "too many requests", status: http.StatusTooManyRequests, retry: limited.RetryAfter}
 	}
 	if errors.Is(err, lecture.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return problem{codeUnavailable, "temporarily unavailable; it is safe to ask again", http.StatusServiceUnavailable, retryAfter}
+		return problem{code: codeUnavailable, text: "temporarily unavailable; it is safe to ask again", status: http.StatusServiceUnavailable, retry: retryAfter}
 	}
-	return problem{codeInternal, "something went wrong on our side", http.StatusInternalServerError, 0}
+	return problem{code: codeInternal, text: "something went wrong on our side", status: http.StatusInternalServerError}
 }
 
 func (p problem) extensions(ctx context.Context) map[string]any {
 	e := map[string]any{"code": p.code}
 	if p.retry > 0 {
 		e["retryAfterMs"] = p.retry.Milliseconds()
+	}
+	if p.field != "" {
+		e["field"] = p.field
 	}
 	if p.code == codeInternal {
 		e["requestId"] = RequestID(ctx)

@@ -12,16 +12,19 @@ export declare class SeatlineError extends Error {
     retryAfterMs: number | undefined;
     /** What to quote to whoever runs the server. @type {string | undefined} */
     requestId: string | undefined;
+    /** Which field of the input is wrong, with `BAD_USER_INPUT`: `title`, `settings.burst`. @type {string | undefined} */
+    field: string | undefined;
     /** The close code of the socket, with `PROTOCOL`. @type {number | undefined} */
     closeCode: number | undefined;
     /**
      * @param {string} code
      * @param {string} message
-     * @param {{ retryAfterMs?: number, requestId?: string, closeCode?: number, cause?: unknown }} [more]
+     * @param {{ retryAfterMs?: number, requestId?: string, field?: string, closeCode?: number, cause?: unknown }} [more]
      */
     constructor(code: string, message: string, more?: {
         retryAfterMs?: number;
         requestId?: string;
+        field?: string;
         closeCode?: number;
         cause?: unknown;
     });
@@ -264,6 +267,7 @@ export type GraphQLFailure = {
         code?: string;
         retryAfterMs?: number;
         requestId?: string;
+        field?: string;
     };
 };
 export type Clock = {
@@ -407,7 +411,7 @@ export type Socket = {
  *
  * @typedef {object} GraphQLFailure
  * @property {string} message
- * @property {{ code?: string, retryAfterMs?: number, requestId?: string }} [extensions]
+ * @property {{ code?: string, retryAfterMs?: number, requestId?: string, field?: string }} [extensions]
  *
  * @typedef {object} Clock
  * @property {(time: unknown) => void} observe

@@ -19,7 +19,7 @@ export class SeatlineError extends Error {
   /**
    * @param {string} code
    * @param {string} message
-   * @param {{ retryAfterMs?: number, requestId?: string, closeCode?: number, cause?: unknown }} [more]
+   * @param {{ retryAfterMs?: number, requestId?: string, field?: string, closeCode?: number, cause?: unknown }} [more]
    */
   constructor(code, message, more = {}) {
     super(message, { cause: more.cause });
@@ -29,6 +29,8 @@ export class SeatlineError extends Error {
     this.retryAfterMs = more.retryAfterMs;
     /** What to quote to whoever runs the server. @type {string | undefined} */
     this.requestId = more.requestId;
+    /** Which field of the input is wrong, with `BAD_USER_INPUT`: `title`, `settings.burst`. @type {string | undefined} */
+    this.field = more.field;
     /** The close code of the socket, with `PROTOCOL`. @type {number | undefined} */
     this.closeCode = more.closeCode;
   }
@@ -183,8 +185,8 @@ function pause(ms, signal) {
  */
 function errorOf(errors, requestId) {
   const first = errors[0] ?? { message: 'no data' };
-  const { code = 'INTERNAL', retryAfterMs, requestId: id } = first.extensions ?? {};
-  return new SeatlineError(code, first.message, { retryAfterMs, requestId: id ?? requestId ?? undefined });
+  const { code = 'INTERNAL', retryAfterMs, requestId: id, field } = first.extensions ?? {};
+  return new SeatlineError(code, first.message, { retryAfterMs, requestId: id ?? requestId ?? undefined, field });
 }
 
 /**
@@ -803,7 +805,7 @@ function watch(context, socket, query, lectureId, onPosition, options = {}) {
  *
  * @typedef {object} GraphQLFailure
  * @property {string} message
- * @property {{ code?: string, retryAfterMs?: number, requestId?: string }} [extensions]
+ * @property {{ code?: string, retryAfterMs?: number, requestId?: string, field?: string }} [extensions]
  *
  * @typedef {object} Clock
  * @property {(time: unknown) => void} observe

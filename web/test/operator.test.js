@@ -105,11 +105,11 @@ test('a lecture is created, paused, resumed and changed, and students see it', a
   await eventually(async () => /^[1-9]/.test(await figure(page, 'Admitted / min') ?? ''), 'and the admissions');
   assert.match(await page.getByRole('img', { name: /People in line/ }).getAttribute('aria-label') ?? '', /0 now, at most 2/);
 
-  // What the server refuses is said beside the form, in its words.
+  // What the server refuses is said beside the form, with the field, in one's own words and in its.
   await page.getByRole('spinbutton', { name: 'Seats', exact: true }).fill('0');
   await page.getByRole('button', { name: 'Save changes' }).click();
   await question.getByRole('button', { name: 'Apply' }).click();
-  await page.getByRole('alert').getByText(/Something you entered is not right/).waitFor();
+  await page.getByRole('alert').getByText(/^Seats: Something you entered is not right/).waitFor();
 
   // The roster, as a table and as a file.
   const row = page.getByRole('row', { name: /guest-/ });

@@ -122,13 +122,19 @@ function inputOf(fields, data) {
   return input;
 }
 
+/** Names the field that was refused, as the form does. @param {import('../state.js').SeatlineError} error */
+function refusal(error) {
+  const field = FIELDS.find(({ name, setting }) => error.field === (setting ? `settings.${name}` : name));
+  return field ? `${field.label(t())}: ${errorText(error)}` : errorText(error);
+}
+
 export function createPage() {
   return [
     h('a', { class: 'link up', href: '#/operate' }, icon(ICONS.back), t().operate),
     h('h1', { tabindex: -1 }, t().createTitle),
     h('form', { class: 'card form', onsubmit: create },
       FIELDS.map((field) => control(field, null)),
-      h('p', { class: 'form-error', role: 'alert' }, state.formError && errorText(state.formError)),
+      h('p', { class: 'form-error', role: 'alert' }, state.formError && refusal(state.formError)),
       h('button', { class: 'button primary' }, t().createNow)),
   ];
 }
@@ -158,7 +164,7 @@ export const settingsForm = (run) =>
     onsubmit: (/** @type {SubmitEvent} */ event) => change(event, run),
   },
     FIELDS.map((field) => control(field, run)),
-    h('p', { class: 'form-error', role: 'alert' }, state.formError && errorText(state.formError)),
+    h('p', { class: 'form-error', role: 'alert' }, state.formError && refusal(state.formError)),
     h('div', { class: 'actions' },
       h('button', { class: 'button primary' }, t().save),
       h('p', { class: 'small', role: 'status' }, state.formSaid && t()[state.formSaid])));

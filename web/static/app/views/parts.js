@@ -12,7 +12,7 @@ export const stateChip = (lineState) => h('span', { class: `chip ${lineState}` }
 /** @param {import('../state.js').SeatlineError} error */
 export function errorText({ code, message, requestId }) {
   const words = t().errors[code] ?? t().errors['INTERNAL'];
-  // Which field it is only the server can say, and it says so in English.
+  // What is wrong with it only the server can say, and it says so in English.
   if (code === 'BAD_USER_INPUT' && state.lang === 'en') return `${words} (${message})`;
   return code === 'INTERNAL' && requestId ? `${words} ${t().requestId(requestId)}` : words;
 }
