@@ -176,7 +176,6 @@ func TestPeersThatVanish(t *testing.T) {
 	s.client.CloseIdleConnections()
 	steady := transports["graphql-transport-ws"](s, "kim", fmt.Sprintf(watched, id))
 	steady.untilStatus("WAITING")
-	before := runtime.NumGoroutine()
 	var lost []*stream
 	for _, protocol := range []string{"graphql-transport-ws", "graphql-ws"} {
 		for range 5 {
@@ -185,10 +184,13 @@ func TestPeersThatVanish(t *testing.T) {
 			lost = append(lost, one)
 		}
 	}
+	const served = "seatline/internal/graphqlws.(*conn).serve("
+	if n := inside(served); n != 1+len(lost) {
+		t.Fatalf("%d sockets are served", n)
+	}
 	network.Stall()
 	// Their readers here and the proxy still wait; the server's part of it is gone.
-	const each = 4 // a test's reader, and three of the proxy
-	testenv.Eventually(t, 20*time.Second, func() bool { return runtime.NumGoroutine() <= before+each*len(lost)+2 }, "the server gives them up")
+	testenv.Eventually(t, 20*time.Second, func() bool { return inside(served) == 1 && s.figure("seatline_sockets") == "1" }, "the server gives them up")
 	if a := s.must("kim", `{queuePosition(lectureId:"`+id+`"){status position}}`); a.at("queuePosition.position") != 1.0 {
 		t.Errorf("the place: %v", a.Data)
 	}
