@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,14 +95,17 @@ func TestOneFirstContact(t *testing.T) {
 	seats := &countedSeats{Seats: registrar.Open(s.client, registrar.Options{}), hold: make(chan struct{})}
 	in := &instance{Registrar: registrar.New(seats.Seats, nil), room: waitroom.New(s.rdb, seats, waitroom.Options{})}
 	id := in.newLecture(t, 0, nil)
-	var coming counter
-	s.rdb.AddHook(&coming)
 	var wg sync.WaitGroup
 	users := people(20)
 	for _, u := range users {
 		wg.Go(func() { in.join(t, id, u) })
 	}
-	testenv.Eventually(t, 10*time.Second, func() bool { return coming.n.Load() >= int64(len(users)) }, "they do not come")
+	// Who has asked the line but does not wait yet would be late, and ask the database again.
+	stacks := make([]byte, 4<<20)
+	testenv.Eventually(t, 10*time.Second, func() bool {
+		all := string(stacks[:runtime.Stack(stacks, true)])
+		return strings.Count(all, "\nseatline/internal/waitroom.(*Room).shared(") == len(users)
+	}, "they do not all wait")
 	close(seats.hold)
 	wg.Wait()
 	if n := seats.begins.Load(); n != 1 {
