@@ -53,16 +53,25 @@ func NewShelf(rows Rows) *Shelf {
 // should that reading fail, the old row still serves its version.
 // lecture.ErrNotFound and lecture.ErrUnavailable as from Rows.
 func (s *Shelf) At(ctx context.Context, id int, version int64) (*ent.Lecture, error) {
+	row, fresh := s.kept(id, version)
+	if fresh {
+		return row, nil
+	}
+	newer, err := s.load(ctx, id, version)
+	if err != nil && row != nil && ctx.Err() == nil {
+		return row, nil
+	}
+	return newer, err
+}
+
+// kept is the row on the shelf where it is of this version or later, and whether
+// it is young enough to do without another look.
+func (s *Shelf) kept(id int, version int64) (row *ent.Lecture, fresh bool) {
 	kept, ok := s.shelf.Get(id)
-	current := ok && kept.version >= version
-	if current && s.now().Sub(kept.read) < shelfAge {
-		return kept.row, nil
+	if !ok || kept.version < version {
+		return nil, false
 	}
-	row, err := s.load(ctx, id, version)
-	if err != nil && current && ctx.Err() == nil {
-		return kept.row, nil
-	}
-	return row, err
+	return kept.row, s.now().Sub(kept.read) < shelfAge
 }
 
 // load reads the row once for all who ask at the same time. Callers come and
@@ -70,6 +79,9 @@ func (s *Shelf) At(ctx context.Context, id int, version int64) (*ent.Lecture, er
 func (s *Shelf) load(ctx context.Context, id int, version int64) (*ent.Lecture, error) {
 	key := strconv.Itoa(id) + "@" + strconv.FormatInt(version, 10)
 	c := s.flight.DoChan(key, func() (any, error) {
+		if row, fresh := s.kept(id, version); fresh {
+			return row, nil // somebody's reading has ended since the caller looked
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shelfWait)
 		defer cancel()
 		row, err := s.rows.Lecture(ctx, id)

@@ -114,6 +114,8 @@ func TestSlowReader(t *testing.T) {
 		in.awaitStatus(t, id, "slow", waitroom.Admitted, 5*time.Second)
 		in.enroll(t, id, "slow", registrar.Enrolled)
 		awaitPlace(t, quick, "sold out", func(p waitroom.Place) bool { return p.Line.State == waitroom.SoldOut })
+		// Who is enrolled is watched no more; which of the two is told first is open.
+		testenv.Eventually(t, 10*time.Second, func() bool { return in.room.Watchers() == 1 }, "the slow one's story is not over")
 		if p, _ := next(t, slow); p.Status != waitroom.Enrolled {
 			t.Errorf("the one place in the mailbox is %s, want the last", p.Status)
 		}
