@@ -246,7 +246,7 @@ func claim(field *auth.Claim) value {
 	}}
 }
 
-// secret takes anything, or nothing; see Config.ShortSecrets.
+// secret takes anything, or nothing; see Config.Warnings.
 func secret(field *Secret) value {
 	return value{bounds: fmt.Sprintf("%d bytes or more, or a warning", auth.MinSecret), secret: true, set: func(s string) error {
 		*field = Secret(s)

@@ -100,9 +100,9 @@ func (s *Seats) lock(ctx context.Context, tx *ent.Tx, id int) (*ent.Lecture, err
 }
 
 // The statements of a batch have one constant text whatever its size, so that
-// they are prepared once; rowsOf's, after a fault alone, has not. A plain user_key = ANY(…) would be planned, on a
-// table that was never analysed, as a walk over the whole lecture; LATERAL
-// looks each key up.
+// they are prepared once; rowsOf's, after a fault alone, has not. A plain
+// user_key = ANY(…) would be planned, on a table that was never analysed, as a
+// walk over the whole lecture; LATERAL looks each key up.
 const (
 	activePostgres = `SELECT e.id, e.user_key, e.number, e.created_at
 		FROM unnest($2::text[]) AS m (user_key),
